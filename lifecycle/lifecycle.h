@@ -1,0 +1,283 @@
+/*
+ * lifecycle.h - every way an item changes state: removed, restored, purged,
+ * expired, destroyed; with the policies, batches and clock rules that decide.
+ *
+ *       create             rm, rmdir, replaced               due
+ *     ---------->  ACT#  -------------------->  DEL#  ---------------> destroyed
+ *                   ^                            |
+ *                   +------- restore, undo ------+
+ *
+ * Each arrow but the last is one transaction. See README.md here for states,
+ * transactions and what a crash leaves.
+ *
+ * Locking: a change of the tree (everything here but the reads, and every
+ * change in fs/namei.c except file data and attributes) runs under
+ * lifecycle_lock, one for the whole store: a change costs microseconds, the
+ * engine orders commits one by one anyway, and conflicts never happen locally
+ * but between a file's data and its name, where store_retry repeats. The
+ * functions below take it themselves unless they say otherwise. Long work
+ * (undo, sweep, empty) gives it up between its steps.
+ *
+ * Results as store.h, plus the outcomes below.
+ */
+#ifndef LIFECYCLE_LIFECYCLE_H
+#define LIFECYCLE_LIFECYCLE_H
+
+#include <sys/types.h>
+
+#include "lifecycle/tree.h"
+#include "store/store.h"
+
+struct lifecycle;
+
+/* Who does it. `pid` is the thread group's, as is `start` (boot ticks; 0 unknown): together they name a process. */
+struct actor {
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t pid; /* 0: unknown (another pid namespace) */
+	uint32_t group; /* process group */
+	uint32_t session;
+	uint64_t start;
+	char command[ITEM_COMMAND_MAX + 1];
+	const uint32_t *groups; /* supplementary; borrowed; NULL if not looked up */
+	size_t groups_count;
+};
+
+/* Told after the commit, with the lock still held: a node must follow its item. Must not call lifecycle. */
+struct lifecycle_change {
+	uint64_t id;
+	uint32_t mode;
+	struct place from;
+	struct place to; /* to.name[0] == 0: destroyed */
+	bool temporary; /* to a DEL place without an entry */
+};
+
+struct lifecycle_hooks {
+	void (*changed)(void *data, const struct lifecycle_change *change);
+	/* Whether the kernel still holds a file that was removed while it may have been open. May be NULL: never. */
+	bool (*busy)(void *data, uint64_t id);
+	void *data;
+};
+
+/* Opens on a formatted store, or formats it when `format` (see tree_format) and it is new. Closes open batches left by a crash. */
+int lifecycle_open(struct store *s, const struct lifecycle_hooks *hooks, struct lifecycle **ret_lifecycle);
+void lifecycle_close(struct lifecycle *l); /* closes open batches, stores the clock; takes NULL */
+struct store *lifecycle_store(struct lifecycle *l);
+
+void lifecycle_lock(struct lifecycle *l);
+void lifecycle_unlock(struct lifecycle *l);
+
+/* ---- removing ---------------------------------------------------------- */
+
+/* unlink(2) (directory = false) or rmdir(2): 0, -ENOENT, -EISDIR, -ENOTDIR, -ENOTEMPTY, -EPERM (protect). */
+int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name, bool directory);
+/* mv into .trash: as above, but a directory goes with all that is in it. */
+int lifecycle_discard(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name);
+
+/*
+ * For a rename that replaces: prepare (reads policy, marks shadows upwards, may
+ * transact; lock held by the caller), add (puts the victim's new state into the
+ * caller's transaction and changes `parent->own`, which the caller then puts),
+ * and after the commit done(committed). `victim` is as record_get_item returned
+ * it, content included; -ENOTEMPTY is checked for directories.
+ */
+struct removal {
+	const struct actor *actor;
+	enum item_cause cause;
+	uint64_t replaced_by;
+	struct place from, to;
+	struct item victim;
+	struct item link; /* victim is a reference: its LINK */
+	struct store_value link_value;
+	struct deletion deletion;
+	int64_t now_ns;
+	bool temporary;
+	void *batch; /* private */
+};
+int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
+			      uint64_t replaced_by, struct tree_directory *parent, const struct item *victim);
+void lifecycle_removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent,
+			   struct transaction *t);
+void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committed); /* also releases; calls hook changed */
+
+/* Marks `directory` and all above it as having trash below (SHD). Idempotent; lock held. */
+int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory);
+
+/* fs/namei.c tells: who made an item (for temporary names), that it was renamed, that rights, places or policies of directories changed. */
+void lifecycle_note_created(struct lifecycle *l, const struct actor *actor, uint64_t id);
+void lifecycle_note_renamed(struct lifecycle *l, uint64_t id);
+void lifecycle_note_directory_changed(struct lifecycle *l);
+/* The kernel let go of an item that was removed as temporary, or purged, while open: destroy it now if it is due. Lock not held. */
+void lifecycle_note_released(struct lifecycle *l, uint64_t id, const struct place *at);
+
+/* ---- entries: what the trash shows ------------------------------------- */
+
+#define ENTRY_NAME_MAX 300 /* bytes of a shown name: a name, '@' and a time */
+
+/* One name in a view. A shadow (a live sub-directory with trash below) has no deletion. */
+struct entry {
+	struct place at; /* of a shadow: the live directory's */
+	struct item item; /* attributes; borrows from `value`; LINK merged in */
+	struct store_value value;
+	bool shadow;
+	int64_t expires_ns; /* the effective one: with its directory, if it went with it */
+	char shown[ENTRY_NAME_MAX + 1];
+};
+void entry_release(struct entry *e);
+
+/*
+ * What a view of `directory` lists. In the trash of a live directory: its
+ * deleted items and its shadows. In a deleted directory (or a live one inside a
+ * deleted one): its ACT# items and its deleted ones. The newest deletion bears
+ * the name; older ones are `name@2026-11-30T16:25:39Z`, with a fraction of
+ * 1 to 9 digits where a second holds several, always accepted with all 9.
+ * Expired, purged, doomed and temporary ones are not there.
+ */
+int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, struct entry *ret_entry); /* 0, -ENOENT */
+/* Lists from `after` (NULL = the start; else a key from an earlier call). Stops when `row` returns true. */
+int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *after,
+		   bool (*row)(void *data, const struct entry *entry, const struct key *key), void *data);
+/* Effective expiry of a deleted place, with its directory where it went with it; and whether it is visible now. */
+int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns, bool *ret_visible);
+
+/* ---- restoring --------------------------------------------------------- */
+
+enum restore_flag {
+	RESTORE_NOREPLACE = 1 << 0, /* an existing name: -EEXIST */
+	RESTORE_RENAME = 1 << 1, /* an existing name: restored as "name (restored)", "name (restored 2)" ... */
+	RESTORE_PARENTS = 1 << 2, /* to the origin: brings missing parents back, empty, with their ids and attributes */
+};
+
+/*
+ * mv out of a view: the deleted item at `at` becomes `name` in `parent`. What
+ * bears that name goes to the trash as rename(2) would have it (-EISDIR,
+ * -ENOTDIR, -ENOTEMPTY). A directory comes with its batch, deepest first, in
+ * steps, itself last. An ACT# item inside a deleted directory moves out too.
+ * 0, -ENOENT (no longer there, or expired), -EEXIST, -ENOTDIR. May be long:
+ * `progress` (may be NULL) is told the count of items done; true stops (-EINTR;
+ * what was restored stays, the same call continues).
+ */
+int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at, uint64_t parent,
+		      const char *name, unsigned flags, bool (*progress)(void *data, uint64_t done), void *data);
+
+/* Restores to where it was. *ret_path (malloc'd, may be NULL) is the path it has now. -ENOTDIR: the parent is a file now. */
+int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at, unsigned flags,
+			     bool (*progress)(void *data, uint64_t done), void *data, char **ret_path);
+
+/* ---- batches and undo -------------------------------------------------- */
+
+/* Newest first; of one uid, or of all (uid = UINT32_MAX). Open ones are given with the counts they have so far. */
+int lifecycle_batches(struct lifecycle *l, uint32_t uid, bool (*row)(void *data, const struct batch *batch),
+		      void *data);
+
+enum undo_taken { /* what to do when a name is taken */
+	UNDO_REFUSE, /* nothing moves at all */
+	UNDO_SKIP,
+	UNDO_RENAME,
+	UNDO_REPLACE,
+};
+
+struct undo_options {
+	uint64_t batch; /* 0 = the caller's last: of his session first */
+	enum undo_taken taken;
+	const char *only; /* fnmatch(3) on names of top entries, or NULL */
+	bool dry_run;
+	/* Each top entry as it is dealt with: path, bytes, result (0 or -errno). May be NULL. */
+	void (*entry)(void *data, const char *path, const struct item *item, int result);
+	bool (*progress)(void *data, uint64_t done, uint64_t total);
+	void *data;
+};
+
+struct undo_result {
+	struct batch batch;
+	uint64_t restored; /* items, children included */
+	uint64_t already; /* were back before */
+	uint64_t skipped; /* name taken */
+	uint64_t missing; /* expired or destroyed */
+};
+
+/* 0; -ENOENT: nothing to undo; -EEXIST: a name is taken and nothing moved. Entries of others' batches: the caller checks rights through `allowed`. */
+int lifecycle_undo(struct lifecycle *l, const struct actor *actor, const struct undo_options *options,
+		   struct undo_result *ret_result);
+
+/* ---- purging, emptying, sweeping --------------------------------------- */
+
+/* rm or rmdir inside a view: hidden at once, destroyed after its grace. A directory goes with all in it (`recursive`) or must show nothing (-ENOTEMPTY). -EPERM (hold). */
+int lifecycle_purge(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive);
+
+struct empty_options {
+	uint64_t directory; /* trash in and below it; KEY_ID_ROOT = all */
+	int64_t deleted_before_ns; /* 0 = all there is now */
+	bool now; /* wait for no grace: destroy */
+	bool dry_run;
+	/* Whether the caller may purge this entry: checked for each top entry. NULL = all. */
+	int (*allowed)(void *data, const struct place *at, const struct item *item);
+	bool (*progress)(void *data, uint64_t done);
+	void *data;
+};
+struct empty_result {
+	uint64_t entries, bytes, refused;
+};
+/* The target is fixed at the start: what is deleted while it runs survives. */
+int lifecycle_empty(struct lifecycle *l, const struct actor *actor, const struct empty_options *options,
+		    struct empty_result *ret_result);
+
+struct sweep_result {
+	uint64_t destroyed;
+	uint64_t bytes;
+	int64_t next_due_ns; /* ITEM_FOREVER: nothing is waiting */
+	bool more; /* the budget ended first */
+	bool paused; /* the clock jumped and nobody confirmed it: nothing is destroyed */
+};
+/* One bounded pass: at most `budget` items. No sleep, no thread: tests call it with a fake clock. */
+int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *ret_result);
+
+/* The thread that sleeps until something is due, closes idle batches, and calls lifecycle_sweep. */
+int lifecycle_sweeper_start(struct lifecycle *l);
+void lifecycle_sweeper_stop(struct lifecycle *l);
+/* The user confirmed the clock. */
+int lifecycle_clock_accept(struct lifecycle *l);
+bool lifecycle_clock_suspect(struct lifecycle *l, int64_t *ret_jump_ns);
+
+/* ---- policy ------------------------------------------------------------ */
+
+#define POLICY_PREFIX_USER "user.ddbfs."
+#define POLICY_PREFIX_TRUSTED "trusted.ddbfs."
+
+struct policy {
+	int64_t retention_ns; /* 30 days; 0 at once; ITEM_FOREVER */
+	uint32_t versions; /* 16; replaced ones of one name kept */
+	int64_t temporary_ns; /* 60 s; 0 = off */
+	int64_t grace_ns; /* 10 min */
+	int64_t trash_max; /* bytes, 0 = none */
+	bool protect;
+	bool hold;
+};
+/* What is in force in a directory: each value from the nearest ancestor that sets it. Cached. */
+int lifecycle_policy(struct lifecycle *l, uint64_t directory, struct policy *ret_policy);
+/* Whether `xattr` is a policy name (with either prefix); then whether `value` is valid for it: 0, -EINVAL with a hint (static text). */
+bool lifecycle_policy_name(const char *xattr);
+int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
+			   const char **ret_hint);
+
+/* ---- facts -------------------------------------------------------------- */
+
+/* Read-only xattrs of an entry: deleted_at, expires_at, deleted_by, origin, batch, cause, key, each with POLICY_PREFIX_USER. */
+extern const char *const lifecycle_fact_names[]; /* NULL-terminated, full names */
+/* Text without NUL. Its length, -ENODATA (no such fact), negative errno. */
+ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name, char *buffer, size_t size);
+
+/* ---- check -------------------------------------------------------------- */
+
+struct check_result {
+	uint64_t items, bodies, bytes, problems;
+};
+/*
+ * Reads everything, verifies every seal and reference, recounts every counter.
+ * `problem` is told each fault in words with its path. 0 (also with problems),
+ * or a negative errno that kept it from going on. The store is quiet.
+ */
+int lifecycle_check(struct store *s, void (*problem)(void *data, const char *path, const char *text),
+		    bool (*progress)(void *data, uint64_t done), void *data, struct check_result *ret_result);
+
+#endif
