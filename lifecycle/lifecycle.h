@@ -264,6 +264,7 @@ int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, st
 
 /* Read-only xattrs of an entry: deleted_at, expires_at, deleted_by, origin, batch, cause, key, each with POLICY_PREFIX_USER. */
 extern const char *const lifecycle_fact_names[]; /* NULL-terminated, full names */
+const char *lifecycle_cause_word(uint8_t cause); /* "removed", "replaced", ...: static */
 /* Text without NUL. Its length, -ENODATA (no such fact), negative errno. */
 ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name, char *buffer, size_t size);
 

@@ -128,4 +128,10 @@ int key_from_bytes(const struct key_codec *c, const uint8_t *bytes, size_t size,
 
 int key_compare(const struct key *a, const struct key *b);
 
+/*
+ * A place in words, as snprintf: "<directory>/DEL#name/<seq>" in plain names
+ * whatever the codec, for people to read. Returns the length it wants.
+ */
+int key_text(const struct place *at, char *buffer, size_t size);
+
 #endif

@@ -1,0 +1,746 @@
+/*
+ * entries.c - what the trash shows: which deleted items are visible, until
+ * when, and under which names.
+ *
+ * A name belongs to the newest deletion that bore it; older ones carry their
+ * time. A listing runs through the deleted items backwards, so that the first
+ * of each name is the newest and nothing need be kept in memory, however often
+ * one name was deleted. Every form of a name that this file gives out leads
+ * back to the same entry through lifecycle_find.
+ *
+ * Invariant: nothing is shown after its effective expiry, whether or not the
+ * sweeper has run.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "lifecycle/lifecycle.h"
+#include "store/util.h"
+
+#define LIST_PAGE 256 /* rows of one query */
+
+void entry_release(struct entry *e)
+{
+	if (!e)
+		return;
+	store_value_release(&e->value);
+	memset(&e->item, 0, sizeof(e->item));
+}
+
+/* ---- visibility --------------------------------------------------------- */
+
+/* What the nearest deleted directory around a place decides. */
+struct container {
+	bool inside; /* there is one */
+	bool visible;
+	uint64_t batch;
+	int64_t expires_ns;
+};
+
+/* A deleted directory met on the way up. */
+struct level {
+	uint64_t batch;
+	int64_t expires_ns;
+	uint8_t flags;
+};
+
+struct levels {
+	struct level *items;
+	size_t count, capacity;
+};
+
+static int levels_push(struct levels *all, const struct deletion *d)
+{
+	if (all->count == all->capacity) {
+		size_t capacity = all->capacity ? 2 * all->capacity : 16;
+		struct level *items = realloc(all->items, capacity * sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		all->items = items;
+		all->capacity = capacity;
+	}
+	all->items[all->count++] = (struct level){ d->batch, d->expires_ns, d->flags };
+	return 0;
+}
+
+static bool flags_hide(uint8_t flags)
+{
+	return flags & (DELETION_DOOMED | DELETION_PURGED);
+}
+
+/* Adds a deletion below `outer`: with its batch it lives as long as the directory does. */
+static struct container container_enter(const struct container *outer, const struct level *level, int64_t now_ns)
+{
+	bool together = outer->inside && level->batch && level->batch == outer->batch;
+	struct container c = {
+		.inside = true,
+		.batch = level->batch,
+		.expires_ns = together ? outer->expires_ns : level->expires_ns,
+	};
+
+	c.visible = !flags_hide(level->flags) && c.expires_ns > now_ns && (!outer->inside || outer->visible);
+	return c;
+}
+
+/* 0 or -errno; -ENOENT when a directory on the way is gone. Depth is bounded by memory only, hence the loop. */
+static int container_of_directory(struct lifecycle *l, uint64_t directory, struct container *ret_container)
+{
+	struct store *s = lifecycle_store(l);
+	int64_t now_ns = store_now_ns(lifecycle_store(l));
+	struct container c = { .visible = true };
+	struct levels all = { 0 };
+	int r = 0;
+
+	while (directory != KEY_ID_NONE) {
+		struct guard guard;
+
+		r = record_get_guard(s, directory, &guard);
+		if (r)
+			break;
+		if (guard.at.state == KEY_DEL) {
+			struct store_value value = { 0 };
+			struct item own;
+
+			r = record_get_item(s, &guard.at, true, &value, &own);
+			if (!r)
+				r = levels_push(&all, &own.deletion);
+			store_value_release(&value);
+			if (r)
+				break;
+		}
+		directory = guard.at.directory;
+	}
+	for (size_t i = all.count; i-- > 0;)
+		c = container_enter(&c, &all.items[i], now_ns);
+	free(all.items);
+	if (r == STORE_ABSENT)
+		return -ENOENT;
+	if (!r)
+		*ret_container = c;
+	return r;
+}
+
+/* Sets entry->expires_ns; whether it shows. */
+static bool entry_visible(struct lifecycle *l, const struct container *around, const struct item *item,
+			  enum key_state state, int64_t *ret_expires_ns)
+{
+	const struct deletion *d = &item->deletion;
+	struct level level = { d->batch, d->expires_ns, d->flags };
+	struct container c;
+
+	if (state != KEY_DEL) {
+		*ret_expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
+		return around->visible;
+	}
+	c = container_enter(around, &level, store_now_ns(lifecycle_store(l)));
+	*ret_expires_ns = c.expires_ns;
+	return c.visible && d->cause != ITEM_TEMPORARY;
+}
+
+int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns, bool *ret_visible)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct container around;
+	struct item item;
+	int r;
+
+	r = record_get_item(lifecycle_store(l), at, true, &value, &item);
+	if (r)
+		return r == STORE_ABSENT ? -ENOENT : r;
+	r = container_of_directory(l, at->directory, &around);
+	if (r)
+		return r;
+	*ret_visible = entry_visible(l, &around, &item, at->state, ret_expires_ns);
+	return 0;
+}
+
+/* ---- names with a time -------------------------------------------------- */
+
+static const uint64_t units_ns[] = { 1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1 };
+
+/* "name@2026-11-30T16:25:39.041Z" with `digits` (0 to 9) of fraction. */
+static void format_timed(const char *name, uint64_t seq, unsigned digits, char ret_shown[ENTRY_NAME_MAX + 1])
+{
+	time_t seconds = (time_t)(seq / units_ns[0]);
+	uint64_t fraction = seq % units_ns[0] / units_ns[digits];
+	char stamp[32];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+	if (digits)
+		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%s.%0*" PRIu64 "Z", name, stamp, (int)digits, fraction);
+	else
+		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%sZ", name, stamp);
+}
+
+/* Splits such a name. The seqs it can mean are [*ret_from, *ret_to). */
+static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint64_t *ret_from, uint64_t *ret_to)
+{
+	const char *at = strrchr(shown, '@');
+	size_t length = at ? (size_t)(at - shown) : 0;
+	unsigned digits = 0;
+	uint64_t fraction = 0;
+	char again[32];
+	struct tm tm = { 0 };
+	const char *end;
+	time_t seconds;
+
+	if (!length || length > KEY_NAME_MAX)
+		return false;
+	end = strptime(at + 1, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!end)
+		return false;
+	seconds = timegm(&tm);
+	/* Only the one spelling that format_timed uses: no other year of many digits, no 1-digit month, no 61st second. */
+	if (seconds < 0 || strftime(again, sizeof(again), "%Y-%m-%dT%H:%M:%S", &tm) != (size_t)(end - at - 1) ||
+	    memcmp(again, at + 1, (size_t)(end - at - 1)))
+		return false;
+	if (*end == '.') {
+		for (end++; *end >= '0' && *end <= '9' && digits < 9; end++, digits++)
+			fraction = fraction * 10 + (uint64_t)(*end - '0');
+		if (!digits)
+			return false;
+	}
+	if (strcmp(end, "Z"))
+		return false;
+	if (__builtin_mul_overflow((uint64_t)seconds, units_ns[0], ret_from) ||
+	    __builtin_add_overflow(*ret_from, fraction * units_ns[digits], ret_from) ||
+	    __builtin_add_overflow(*ret_from, units_ns[digits], ret_to))
+		return false;
+	memcpy(ret_name, shown, length);
+	ret_name[length] = 0;
+	return true;
+}
+
+/* Whether a listing shows something under exactly this name already: a deleted item, or a live one inside a deleted directory. */
+static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
+			 bool *ret_taken);
+
+/* The shortest fraction that tells `seq` from its neighbours (0 = none) of the same name. */
+static unsigned digits_needed(uint64_t seq, uint64_t newer, uint64_t older)
+{
+	static const unsigned steps[] = { 0, 3, 6 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		uint64_t unit = units_ns[steps[i]];
+
+		if (seq / unit != newer / unit && seq / unit != older / unit)
+			return steps[i];
+	}
+	return 9;
+}
+
+/* ---- single entries ------------------------------------------------------ */
+
+/* A reference shows its file's attributes; what is its own (place, deletion) stays. */
+static int merge_link(struct lifecycle *l, struct entry *e)
+{
+	struct store_value value = { 0 };
+	struct item link;
+	int r;
+
+	if (!(e->item.flags & ITEM_REFERENCE))
+		return 0;
+	r = record_get_link(lifecycle_store(l), e->item.id, true, &value, &link);
+	if (r)
+		return r == STORE_ABSENT ? -EBADMSG : r;
+	link.deletion = e->item.deletion;
+	link.flags |= e->item.flags & (ITEM_REFERENCE | ITEM_DELETION);
+	memcpy(link.name, e->item.name, sizeof(link.name));
+	store_value_release(&e->value);
+	e->item = link;
+	e->value = value;
+	return 0;
+}
+
+/* Fills `e` from a place if it shows. 0, STORE_ABSENT (not there or hidden), negative errno. */
+static int entry_load(struct lifecycle *l, const struct container *around, const struct place *at, const char *shown,
+		      struct entry *e)
+{
+	int r;
+
+	*e = (struct entry){ .at = *at };
+	r = record_get_item(lifecycle_store(l), at, true, &e->value, &e->item);
+	if (r)
+		return r;
+	if (entry_visible(l, around, &e->item, at->state, &e->expires_ns)) {
+		snprintf(e->shown, sizeof(e->shown), "%s", shown);
+		r = merge_link(l, e);
+	} else {
+		r = STORE_ABSENT;
+	}
+	if (r)
+		entry_release(e);
+	return r;
+}
+
+/* The newest visible deletion of a name. */
+static int find_newest(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
+		       struct entry *e)
+{
+	struct store *s = lifecycle_store(l);
+	struct store_query query = { .limit = 8, .reverse = true, .attributes_only = true };
+	struct key after;
+	int r = STORE_ABSENT;
+
+	key_range_deleted_name(store_codec(s), directory, name, &query.range);
+	for (bool more = true; more && r == STORE_ABSENT; query.after = &after) {
+		struct store_page page = { 0 };
+		int failed = store_query(s, &query, &page);
+
+		if (failed)
+			return failed;
+		for (size_t i = 0; i < page.count && r == STORE_ABSENT; i++) {
+			struct place at;
+			struct item item;
+
+			r = record_row_item(s, &page.rows[i], &at, &item);
+			if (!r)
+				r = entry_load(l, around, &at, name, e);
+		}
+		more = page.more;
+		after = page.next;
+		store_page_release(&page);
+	}
+	return r;
+}
+
+/* By its time: only if exactly one deletion is meant. */
+static int find_timed(struct lifecycle *l, const struct container *around, uint64_t directory, const char *shown,
+		      struct entry *e)
+{
+	struct store *s = lifecycle_store(l);
+	struct store_query query = { .limit = 2, .attributes_only = true };
+	struct place from = { .directory = directory, .state = KEY_DEL }, to = from;
+	struct store_page page = { 0 };
+	struct place at;
+	struct item item;
+	int r;
+
+	if (!parse_timed(shown, from.name, &from.seq, &to.seq))
+		return STORE_ABSENT;
+	memcpy(to.name, from.name, sizeof(to.name));
+	key_item(store_codec(s), &from, &query.range.from);
+	key_item(store_codec(s), &to, &query.range.to);
+	r = store_query(s, &query, &page);
+	if (r)
+		return r;
+	r = STORE_ABSENT;
+	if (page.count == 1 && !page.more) {
+		r = record_row_item(s, &page.rows[0], &at, &item);
+		if (!r)
+			r = entry_load(l, around, &at, shown, e);
+	}
+	store_page_release(&page);
+	return r;
+}
+
+static int find_shadow(struct lifecycle *l, uint64_t directory, const char *name, struct entry *e)
+{
+	struct store *s = lifecycle_store(l);
+	struct place at = { .directory = directory, .state = KEY_ACT };
+	struct shadow shadow;
+	uint64_t version;
+	int r;
+
+	r = record_get_shadow(s, directory, name, &shadow, &version);
+	if (r)
+		return r;
+	memcpy(at.name, shadow.name, sizeof(at.name));
+	*e = (struct entry){ .at = at, .shadow = true, .expires_ns = ITEM_FOREVER };
+	r = record_get_item(s, &at, true, &e->value, &e->item);
+	if (!r && e->item.id != shadow.directory) {
+		entry_release(e);
+		return STORE_ABSENT;
+	}
+	snprintf(e->shown, sizeof(e->shown), "%s", at.name);
+	return r;
+}
+
+int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, struct entry *ret_entry)
+{
+	struct place live = { .directory = directory, .state = KEY_ACT };
+	size_t length = strlen(shown);
+	struct container around;
+	int r;
+
+	r = container_of_directory(l, directory, &around);
+	if (r)
+		return r;
+	r = STORE_ABSENT;
+	if (length <= KEY_NAME_MAX) {
+		memcpy(live.name, shown, length + 1);
+		if (around.inside)
+			r = entry_load(l, &around, &live, shown, ret_entry);
+		if (r == STORE_ABSENT)
+			r = find_newest(l, &around, directory, shown, ret_entry);
+	}
+	if (r == STORE_ABSENT)
+		r = find_timed(l, &around, directory, shown, ret_entry);
+	if (r == STORE_ABSENT && !around.inside && length <= KEY_NAME_MAX)
+		r = find_shadow(l, directory, shown, ret_entry);
+	return r == STORE_ABSENT ? -ENOENT : r;
+}
+
+static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
+			 bool *ret_taken)
+{
+	struct place live = { .directory = directory, .state = KEY_ACT };
+	struct entry e = { 0 };
+	size_t length = strlen(name);
+	int r = STORE_ABSENT;
+
+	if (length <= KEY_NAME_MAX) {
+		memcpy(live.name, name, length + 1);
+		if (around->inside)
+			r = entry_load(l, around, &live, name, &e);
+		if (r == STORE_ABSENT)
+			r = find_newest(l, around, directory, name, &e);
+	}
+	if (r && r != STORE_ABSENT)
+		return r;
+	*ret_taken = !r;
+	entry_release(&e);
+	return 0;
+}
+
+/* ---- listing -------------------------------------------------------------- */
+
+struct listing {
+	struct lifecycle *l;
+	struct store *store;
+	struct container around;
+	uint64_t directory;
+	bool (*row)(void *data, const struct entry *entry, const struct key *key);
+	void *data;
+	bool stopped;
+	bool damaged; /* something could not be read: told at the end, after all that can be */
+	/* The group of deletions of one name that is being passed, newest first. */
+	char group[KEY_NAME_MAX + 1];
+	uint64_t newer_seq; /* of the row passed before in this group, 0 = none */
+	bool named; /* the plain name is taken: by a newer one, or by a live item */
+};
+
+static void listing_row(struct listing *g, struct entry *e, const struct store_row *row)
+{
+	struct key key;
+
+	if (key_from_bytes(store_codec(g->store), row->key, row->key_size, &key))
+		g->damaged = true;
+	else if (g->row(g->data, e, &key))
+		g->stopped = true;
+}
+
+/* Gives the entry its name: plain, or with its time. */
+static int listing_name(struct listing *g, struct entry *e, uint64_t older_seq)
+{
+	unsigned digits = digits_needed(e->at.seq, g->newer_seq, older_seq);
+	bool taken = false;
+	int r;
+
+	if (!g->named) {
+		g->named = true;
+		memcpy(e->shown, e->at.name, sizeof(e->at.name));
+		return 0;
+	}
+	format_timed(e->at.name, e->at.seq, digits, e->shown);
+	r = literal_taken(g->l, &g->around, g->directory, e->shown, &taken);
+	if (!r && taken && digits < 9)
+		format_timed(e->at.name, e->at.seq, 9, e->shown);
+	return r;
+}
+
+static int listing_enter_group(struct listing *g, const char *name)
+{
+	struct place live = { .directory = g->directory, .state = KEY_ACT };
+	struct entry e = { 0 };
+	int r;
+
+	memcpy(g->group, name, sizeof(g->group));
+	g->newer_seq = 0;
+	g->named = false;
+	if (!g->around.inside)
+		return 0;
+	memcpy(live.name, name, sizeof(live.name));
+	r = entry_load(g->l, &g->around, &live, name, &e);
+	g->named = !r;
+	entry_release(&e);
+	return r == STORE_ABSENT ? 0 : r;
+}
+
+/* One deleted row; `older_seq` is that of the next row if it bears the same name. */
+static int listing_deleted(struct listing *g, const struct store_row *row, const struct place *at,
+			   const struct item *item, uint64_t older_seq)
+{
+	struct entry e = { .at = *at, .item = *item };
+	int r = 0;
+
+	if (strcmp(at->name, g->group))
+		r = listing_enter_group(g, at->name);
+	if (!r && entry_visible(g->l, &g->around, item, KEY_DEL, &e.expires_ns)) {
+		r = listing_name(g, &e, older_seq);
+		if (!r)
+			r = merge_link(g->l, &e);
+		if (r == -EBADMSG) {
+			g->damaged = true;
+			r = 0;
+		} else if (!r) {
+			listing_row(g, &e, row);
+		}
+		store_value_release(&e.value);
+	}
+	g->newer_seq = at->seq;
+	return r;
+}
+
+static int listing_live(struct listing *g, const struct store_row *row, const struct place *at,
+			const struct item *item)
+{
+	struct entry e = { .at = *at, .item = *item };
+	int r;
+
+	if (!entry_visible(g->l, &g->around, item, KEY_ACT, &e.expires_ns))
+		return 0;
+	memcpy(e.shown, at->name, sizeof(at->name));
+	r = merge_link(g->l, &e);
+	if (r == -EBADMSG)
+		g->damaged = true;
+	else if (!r)
+		listing_row(g, &e, row);
+	store_value_release(&e.value);
+	return r == -EBADMSG ? 0 : r;
+}
+
+static int listing_shadow(struct listing *g, const struct store_row *row)
+{
+	struct shadow shadow;
+	struct entry e = { 0 };
+	bool taken;
+	int r;
+
+	r = row->damaged ? -EBADMSG : record_decode_shadow(&row->value, &shadow);
+	if (r) {
+		g->damaged = true;
+		return 0;
+	}
+	r = literal_taken(g->l, &g->around, g->directory, shadow.name, &taken);
+	if (r || taken)
+		return r;
+	r = find_shadow(g->l, g->directory, shadow.name, &e);
+	if (!r)
+		listing_row(g, &e, row);
+	entry_release(&e);
+	return r == STORE_ABSENT ? 0 : r;
+}
+
+/* Decodes the seq of the row after `i` if it is of the same name; pages end at any row, so it may need a read of its own. */
+static uint64_t older_in_group(struct listing *g, const struct store_page *page, size_t i, const struct place *at)
+{
+	struct key_parts parts;
+
+	if (i + 1 < page->count) {
+		const struct store_row *next = &page->rows[i + 1];
+
+		if (!key_parse(store_codec(g->store), next->key, next->key_size, &parts) &&
+		    key_name_matches(store_codec(g->store), &parts, at->name))
+			return parts.seq;
+	} else if (page->more) {
+		struct store_query query = { .limit = 1, .reverse = true, .attributes_only = true };
+		struct store_page one = { 0 };
+		struct key here;
+		uint64_t seq = 0;
+
+		key_range_deleted_name(store_codec(g->store), at->directory, at->name, &query.range);
+		key_item(store_codec(g->store), at, &here);
+		query.after = &here;
+		if (!store_query(g->store, &query, &one) && one.count &&
+		    !key_parse(store_codec(g->store), one.rows[0].key, one.rows[0].key_size, &parts))
+			seq = parts.seq;
+		store_page_release(&one);
+		return seq;
+	}
+	return 0;
+}
+
+static int listing_page(struct listing *g, const struct store_page *page, enum key_kind kind, enum key_state state)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < page->count && !r && !g->stopped; i++) {
+		const struct store_row *row = &page->rows[i];
+		struct place at;
+		struct item item;
+
+		if (kind == KEY_KIND_SHADOW) {
+			r = listing_shadow(g, row);
+		} else if (record_row_item(g->store, row, &at, &item)) {
+			g->damaged = true;
+		} else if (state == KEY_ACT) {
+			r = listing_live(g, row, &at, &item);
+		} else {
+			r = listing_deleted(g, row, &at, &item, older_in_group(g, page, i, &at));
+		}
+	}
+	return r;
+}
+
+static int listing_phase(struct listing *g, const struct key_range *range, const struct key *after,
+			 enum key_kind kind, enum key_state state)
+{
+	struct store_query query = {
+		.range = *range,
+		.after = after,
+		.limit = LIST_PAGE,
+		.reverse = kind == KEY_KIND_ITEM && state == KEY_DEL,
+		.attributes_only = true,
+	};
+	struct key next;
+	bool more = true;
+	int r = 0;
+
+	while (more && !r && !g->stopped) {
+		struct store_page page = { 0 };
+
+		r = store_query(g->store, &query, &page);
+		if (r)
+			break;
+		r = listing_page(g, &page, kind, state);
+		more = page.more;
+		next = page.next;
+		query.after = &next;
+		store_page_release(&page);
+	}
+	return r;
+}
+
+/* Continuing inside a group: the row at `after` was shown, so whatever follows under its name is older. */
+static void listing_resume(struct listing *g, const struct key_parts *parts, const struct key *after)
+{
+	_cleanup_(store_page_release) struct store_page page = { 0 };
+	struct store_query query = { .limit = 1, .reverse = true, .attributes_only = true, .after = after };
+	struct place at;
+	struct item item;
+
+	key_range_deleted(g->directory, &query.range);
+	/* The name of a sealed key is known only from a row that bears it: the next one, if there is one. */
+	if (store_query(g->store, &query, &page) || !page.count ||
+	    record_row_item(g->store, &page.rows[0], &at, &item) ||
+	    !key_name_matches(store_codec(g->store), parts, at.name))
+		return;
+	memcpy(g->group, at.name, sizeof(g->group));
+	g->newer_seq = parts->seq;
+	g->named = true;
+}
+
+int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *after,
+		   bool (*row)(void *data, const struct entry *entry, const struct key *key), void *data)
+{
+	struct listing g = { .l = l, .store = lifecycle_store(l), .directory = directory, .row = row, .data = data };
+	struct key_parts parts = { .kind = KEY_KIND_ITEM, .state = KEY_ACT };
+	struct key_range range;
+	int r;
+
+	r = container_of_directory(l, directory, &g.around);
+	if (r)
+		return r;
+	if (after && key_parse(store_codec(g.store), after->bytes, after->size, &parts))
+		return -EINVAL;
+	if (g.around.inside && parts.kind == KEY_KIND_ITEM && parts.state == KEY_ACT) {
+		key_range_live(directory, &range);
+		r = listing_phase(&g, &range, after, KEY_KIND_ITEM, KEY_ACT);
+		after = NULL;
+	}
+	if (!r && !g.stopped && parts.kind == KEY_KIND_ITEM) {
+		if (after)
+			listing_resume(&g, &parts, after);
+		key_range_deleted(directory, &range);
+		r = listing_phase(&g, &range, after, KEY_KIND_ITEM, KEY_DEL);
+		after = NULL;
+	}
+	if (!r && !g.stopped && !g.around.inside) {
+		key_range_shadows(directory, &range);
+		r = listing_phase(&g, &range, after, KEY_KIND_SHADOW, KEY_ACT);
+	}
+	return r ? r : g.damaged && !g.stopped ? -EIO : 0;
+}
+
+/* ---- facts ---------------------------------------------------------------- */
+
+const char *const lifecycle_fact_names[] = {
+	POLICY_PREFIX_USER "deleted_at",
+	POLICY_PREFIX_USER "expires_at",
+	POLICY_PREFIX_USER "deleted_by",
+	POLICY_PREFIX_USER "origin",
+	POLICY_PREFIX_USER "batch",
+	POLICY_PREFIX_USER "cause",
+	POLICY_PREFIX_USER "key",
+	NULL,
+};
+
+static int format_time(int64_t ns, char *buffer, size_t size)
+{
+	time_t seconds = (time_t)(ns / CLOCK_SECOND_NS);
+	char stamp[32];
+	struct tm tm;
+
+	if (ns == ITEM_FOREVER)
+		return snprintf(buffer, size, "never");
+	gmtime_r(&seconds, &tm);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+	return snprintf(buffer, size, "%s.%09" PRId64 "Z", stamp, ns % CLOCK_SECOND_NS);
+}
+
+const char *lifecycle_cause_word(uint8_t cause)
+{
+	switch (cause) {
+	case ITEM_REMOVED:
+		return "removed";
+	case ITEM_REPLACED:
+		return "replaced";
+	case ITEM_EXPIRED:
+		return "expired";
+	case ITEM_EVICTED:
+		return "evicted";
+	case ITEM_TEMPORARY:
+		return "temporary";
+	default:
+		return "unknown";
+	}
+}
+
+static int fact_origin(struct lifecycle *l, const struct entry *entry, char *buffer, size_t size)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = tree_path(lifecycle_store(l), &entry->at, &path);
+
+	return r ? r : snprintf(buffer, size, "%s", path);
+}
+
+ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name, char *buffer, size_t size)
+{
+	const struct deletion *d = &entry->item.deletion;
+	int length = -ENODATA;
+
+	if (entry->shadow || entry->at.state != KEY_DEL || strncmp(name, POLICY_PREFIX_USER, strlen(POLICY_PREFIX_USER)))
+		return -ENODATA;
+	name += strlen(POLICY_PREFIX_USER);
+	if (!strcmp(name, "deleted_at"))
+		length = format_time((int64_t)entry->at.seq, buffer, size);
+	else if (!strcmp(name, "expires_at"))
+		length = format_time(entry->expires_ns, buffer, size);
+	else if (!strcmp(name, "deleted_by"))
+		length = snprintf(buffer, size, "uid=%" PRIu32 " gid=%" PRIu32 " pid=%" PRIu32 " command=%s", d->uid,
+				  d->gid, d->pid, d->command);
+	else if (!strcmp(name, "origin"))
+		length = fact_origin(l, entry, buffer, size);
+	else if (!strcmp(name, "batch"))
+		length = snprintf(buffer, size, "%" PRIu64, d->batch);
+	else if (!strcmp(name, "cause"))
+		length = snprintf(buffer, size, "%s", lifecycle_cause_word(d->cause));
+	else if (!strcmp(name, "key"))
+		length = key_text(&entry->at, buffer, size);
+	return length >= 0 && (size_t)length >= size ? -ERANGE : length;
+}
