@@ -182,6 +182,8 @@ struct undo_options {
 	enum undo_taken taken;
 	const char *only; /* fnmatch(3) on names of top entries, or NULL */
 	bool dry_run;
+	/* Whether the caller may restore this top entry into the directory it lies in; asked before anything moves. 0 or negative errno. NULL = all. */
+	int (*allowed)(void *data, const struct place *at, const struct item *item);
 	/* Each top entry as it is dealt with: path, bytes, result (0 or -errno). May be NULL. */
 	void (*entry)(void *data, const char *path, const struct item *item, int result);
 	bool (*progress)(void *data, uint64_t done, uint64_t total);
@@ -196,7 +198,7 @@ struct undo_result {
 	uint64_t missing; /* expired or destroyed */
 };
 
-/* 0; -ENOENT: nothing to undo; -EEXIST: a name is taken and nothing moved. Entries of others' batches: the caller checks rights through `allowed`. */
+/* 0; -ENOENT: nothing to undo; -EEXIST: a name is taken and nothing moved. What `allowed` refuses is left and told to `entry`; -EACCES or -EPERM if that was all. */
 int lifecycle_undo(struct lifecycle *l, const struct actor *actor, const struct undo_options *options,
 		   struct undo_result *ret_result);
 
