@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+#
+# setup.sh - from a fresh Debian 12 to a running ddbfs: packages, build,
+# install, the main job on real files, the tests.
+#
+# Needs root; `try` and `test` also need /dev/fuse.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+
+usage() {
+	cat <<'TXT'
+usage: tools/setup.sh VERB
+
+  deps              install what building needs (apt-get)
+  build             deps, then compile into build/
+  install           build, then install into /usr/local
+  try [DIRECTORY]   build, then the main job on real files: make a store, mount it, write,
+                    delete, list .trash, restore, compare, unmount, check. Everything is made
+                    in DIRECTORY, or in a temporary one that is removed at the end.
+  test              deps, build with the address and undefined behaviour sanitizers, run every
+                    test; the last line is `N passed, N failed[, N skipped]`
+TXT
+}
+
+die() {
+	printf 'setup.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+say() {
+	printf '\n== %s\n' "$*"
+}
+
+# Prints a command as one would type it, then runs it.
+run() {
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+build_packages=(
+	gcc libc6-dev meson ninja-build pkg-config
+	fuse3 libfuse3-dev liblmdb-dev libsodium-dev libjansson-dev libsmartcols-dev libbsd-dev
+	uthash-dev check scdoc
+)
+try_packages=(rsync)
+test_packages=(
+	acl attr e2fsprogs faketime git jq procps rsync sqlite3 strace util-linux vim-tiny
+)
+
+# Installs those of the named packages that are missing.
+packages() {
+	local missing=() name
+
+	for name in "$@"; do
+		dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q ' installed$' ||
+			missing+=("$name")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	[ "$(id -u)" = 0 ] || die "these packages are missing and only root can install them: ${missing[*]}"
+	say "installing packages: ${missing[*]}"
+	apt-get -q update >/dev/null || die "apt-get update failed"
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends \
+		"${missing[@]}" >/tmp/ddbfs-setup-apt.log 2>&1 </dev/null ||
+		die "apt-get install failed: see /tmp/ddbfs-setup-apt.log"
+}
+
+# compile DIRECTORY [MESON-OPTION...]
+compile() {
+	local directory=$top/$1
+	shift
+
+	say "building into ${directory#"$top"/}/"
+	if [ -f "$directory/build.ninja" ]; then
+		meson configure "$directory" "$@" >/dev/null
+	else
+		meson setup "$directory" "$top" "$@" >/dev/null
+	fi
+	ninja -C "$directory" | tail -n 1
+}
+
+need_fuse() {
+	[ "$(id -u)" = 0 ] || die "needs root"
+	[ -c /dev/fuse ] || die "needs /dev/fuse (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+}
+
+# ---- try -------------------------------------------------------------------
+
+ddbfs=$top/build/tools/ddbfs
+try_mount=
+
+try_cleanup() {
+	[ -z "$try_mount" ] || ! mountpoint -q "$try_mount" || "$ddbfs" umount "$try_mount" || true
+	[ -z "$try_temporary" ] || rm -rf "$try_temporary"
+}
+
+# Nothing to copy means: identical in bytes, modes, owners, links, xattrs and times.
+same() {
+	local differences
+
+	printf '$ rsync -aHAXn --checksum --delete --itemize-changes %s/ %s/\n' "$1" "$2"
+	differences=$(rsync -aHAXn --checksum --delete --itemize-changes "$1/" "$2/")
+	if [ -n "$differences" ]; then
+		printf '%s\n' "$differences" | head -n 20
+		die "$2 differs from $1"
+	fi
+	echo "identical: bytes, modes, owners, links, xattrs, times"
+}
+
+try() {
+	local base=${1:-} source=()
+
+	need_fuse
+	try_temporary=
+	if [ -z "$base" ]; then
+		base=$(mktemp -d /var/tmp/ddbfs-try.XXXXXX)
+		try_temporary=$base
+	fi
+	mkdir -p "$base/mnt"
+	trap try_cleanup EXIT
+	try_mount=$base/mnt
+	for d in /usr/include /usr/share/doc; do
+		[ ! -d "$d" ] || source+=("$d")
+	done
+
+	say "make a store and mount it"
+	run "$ddbfs" init "$base/store"
+	run "$ddbfs" mount "$base/store" "$base/mnt"
+	cd "$base/mnt"
+
+	say "write real files"
+	run mkdir files
+	run cp -a "${source[@]}" files/
+	run cp -a files "$base/before"
+	echo "$(find files -type f | wc -l) files, $(du -sh --apparent-size files | cut -f1)"
+
+	say "delete: a tree, then single files"
+	run rm -rf files/include
+	printf '$ %s\n' "find files/doc -name copyright -print0 | xargs -0 rm"
+	find files/doc -name copyright -print0 | xargs -r0 rm
+
+	say "what was deleted is in .trash, where it was"
+	run ls files/.trash
+	run "$ddbfs" trash list --limit 5 files || run "$ddbfs" trash list files | head -n 8
+
+	say "restore the tree with mv, the single files with undo"
+	run mv files/.trash/include files/
+	run "$ddbfs" undo files
+	same "$base/before" files
+
+	say "unmount, check, mount again"
+	cd "$base"
+	run "$ddbfs" umount "$base/mnt"
+	run "$ddbfs" check "$base/store"
+	run "$ddbfs" mount "$base/store" "$base/mnt"
+	same "$base/before" "$base/mnt/files"
+	run "$ddbfs" umount "$base/mnt"
+	printf '\nThe program is %s; tools/setup.sh install puts it into /usr/local/bin.\n' "$ddbfs"
+}
+
+# ---- verbs -----------------------------------------------------------------
+
+case ${1:-help} in
+deps)
+	packages "${build_packages[@]}"
+	;;
+build)
+	packages "${build_packages[@]}"
+	compile build
+	;;
+install)
+	packages "${build_packages[@]}"
+	compile build
+	ninja -C "$top/build" install
+	;;
+try)
+	packages "${build_packages[@]}" "${try_packages[@]}"
+	compile build
+	shift
+	try "$@"
+	;;
+test)
+	need_fuse
+	packages "${build_packages[@]}" "${test_packages[@]}"
+	compile build-test -Db_sanitize=address,undefined -Db_lundef=false
+	"$top/tests/run.sh" --build "$top/build-test"
+	;;
+help | -h | --help)
+	usage
+	;;
+*)
+	usage >&2
+	exit 2
+	;;
+esac
