@@ -5,15 +5,19 @@
  * A request is an ioctl on MOUNT/.ddbfs/control (mode 0666): since files are
  * never opened in the daemon, an ioctl is what carries both a question and an
  * answer, and the caller's identity. The first call (job = 0) carries a JSON
- * object, `{"verb": "undo", ...}`; its answer has a job number and lines of JSON
- * output so far, each ended by '\n'; further calls with that number bring more
- * until `done`. A job nobody asks after for 60 s is cancelled between two steps.
- * Jobs act with the uid, gid and groups of the caller of the first call and
- * answer only that uid.
+ * object, `{"verb": "undo", ...}`; its answer has a job number and what output
+ * there is so far; further calls with that number bring more until `done`. A
+ * further call with text of its own, `{"cancel": true}`, stops the job between
+ * two steps; so does silence for 60 s. Jobs act with the uid, gid and groups of
+ * the caller of the first call and answer only that uid.
  *
- * Lines: {"progress": {"done": n, "total": n}}, {"row": {...}}, and last
- * {"result": {...}, "exit": code} or {"error": "words", "exit": code}, exit
- * codes being those of the program (tools/cmd.h).
+ * The output is a stream of bytes: lines of JSON, each ended by '\n'; one may
+ * arrive in pieces. {"row": {...}}, {"progress": {"done": n, "total": n}} (a
+ * total of 0 is not known), and last {"result": {...}, "exit": code} or
+ * {"error": "words", "exit": code}.
+ *
+ * Bytes that are not UTF-8 (names, paths) have no JSON string: see bytes.h.
+ * control-jobs.c lists the verbs and what each takes and gives.
  */
 #ifndef FS_CONTROL_H
 #define FS_CONTROL_H
@@ -32,6 +36,18 @@ struct control_message {
 	uint32_t size; /* in: of the request's text, 0 when asking for more; out: of the lines */
 	uint32_t done; /* out: 1 = these were the last lines */
 	char text[CONTROL_TEXT_MAX];
+};
+
+/* "exit" of a job's last line: what the program exits with. */
+enum control_exit {
+	CONTROL_DONE = 0,
+	CONTROL_FAILED = 1,
+	CONTROL_USAGE = 2,
+	CONTROL_PARTLY = 3,
+	CONTROL_NOT_FOUND = 4,
+	CONTROL_CONFLICT = 5,
+	CONTROL_NOT_EMPTY = 6,
+	CONTROL_INTERRUPTED = 130,
 };
 
 #define CONTROL_CALL _IOWR('d', 1, struct control_message)
