@@ -5,6 +5,12 @@
  * A slot is opened by a passphrase (Argon2id), by a key file, or, in a store
  * made without either, by a random key in the file `key` beside it (0600). The
  * header is replaced whole: written beside, synced, renamed, directory synced.
+ *
+ * Credentials name a passphrase or a key file, not both (-EINVAL). A passphrase
+ * is the bytes given, 1 to KEYRING_PASSPHRASE_MAX of them; a key file is a
+ * regular file of KEYRING_KEY_FILE_MIN to _MAX bytes, all of which are the key.
+ * The header and `key` themselves must be plain files of the store's directory:
+ * a symlink in their place is refused, one to a key file is followed.
  */
 #ifndef STORE_KEYRING_H
 #define STORE_KEYRING_H
@@ -18,14 +24,32 @@
 #define KEYRING_FORMAT 1 /* the format this program writes and the newest it reads */
 #define KEYRING_STORE_ID_SIZE 16
 #define KEYRING_TRASH_NAME_MAX 64
+#define KEYRING_PASSPHRASE_MAX 1024
+#define KEYRING_KEY_FILE_MIN 32 /* what is shorter was typed by somebody: it is a passphrase */
+#define KEYRING_KEY_FILE_MAX (1 << 20)
 
+/* Names in the store's directory. */
+#define KEYRING_HEADER "header"
+#define KEYRING_HEADER_NEW "header.new" /* not yet renamed; left by a crash, replaced by the next writer */
+#define KEYRING_LOCAL_KEY "key"
+
+/* Holds secrets and is locked in memory where it stands: not to be copied or moved while filled. */
 struct keyring {
 	uint8_t store_id[KEYRING_STORE_ID_SIZE];
 	struct seal_key keys[SEAL_USES]; /* [use]; wiped by keyring_release */
 	bool sealed_names;
 	char trash_name[KEYRING_TRASH_NAME_MAX + 1];
 	uint64_t journal_bytes; /* of each journal, fixed at creation */
+	bool memory_locked; /* kept out of swap and core dumps; false where the system refused */
 };
+
+/*
+ * Whether a store could be made with these: 0, or a negative errno with
+ * `ret_report` saying what is wrong with which of them (missing, unreadable,
+ * empty, too short or too long, not a plain file). For messages before
+ * store_create, which does the same by itself.
+ */
+int keyring_check_credentials(const struct store_credentials *credentials, struct store_open_report *ret_report);
 
 /*
  * Draws id and master key and writes the header, durably, as `header.new` into
@@ -34,9 +58,20 @@ struct keyring {
  */
 int keyring_create(int dir_fd, const struct store_create_options *options, struct keyring *ret_keyring);
 int keyring_commit(int dir_fd);
-/* 0, STORE_NOT_A_STORE, STORE_TOO_NEW, STORE_WRONG_KEY, STORE_DAMAGED with `report` filled, or a negative errno. */
+/*
+ * 0, STORE_NOT_A_STORE, STORE_TOO_NEW, STORE_WRONG_KEY, STORE_DAMAGED, or a
+ * negative errno (-ENOMEM: Argon2id's memory is not there); `ret_report` (may
+ * be NULL) is filled unless it is 0. Writes nothing. Slow with a passphrase.
+ */
 int keyring_open(int dir_fd, const struct store_credentials *credentials, struct store_open_report *ret_report,
 		 struct keyring *ret_keyring);
+/*
+ * Adds a slot for the new credentials, or with `replace` leaves that one alone
+ * and, durably afterwards, wipes `key` if it opened a slot. A new passphrase is
+ * given the Argon2id parameters of the old one, else MODERATE. The master key
+ * stays: who kept an older header and its key still has it. 0, as keyring_open,
+ * -EINVAL (no or invalid new credentials), -E2BIG (no slot is free).
+ */
 int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 		   const struct store_credentials *new_credentials, bool replace);
 void keyring_release(struct keyring *k); /* wipes; takes NULL */
