@@ -5,6 +5,10 @@
  * gives for the function of the same name; store.c has validated the arguments
  * (limits, one key once, ranges within one partition) before it calls. Engines
  * are safe for threads by themselves.
+ *
+ * A counter item (STORE_ADD) is a value whose attributes are
+ * STORE_COUNTERS_MAX numbers of 64 bits, little-endian, nothing else, and whose
+ * content is empty; its version is that of the last transaction that added.
  */
 #ifndef STORE_ENGINE_H
 #define STORE_ENGINE_H
