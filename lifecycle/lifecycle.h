@@ -59,7 +59,7 @@ struct lifecycle_hooks {
 	void *data;
 };
 
-/* Opens on a formatted store, or formats it when `format` (see tree_format) and it is new. Closes open batches left by a crash. */
+/* Opens on a formatted store (tree_format); -ENOENT if it is not. Closes open batches left by a crash. `hooks` (copied) may be NULL. */
 int lifecycle_open(struct store *s, const struct lifecycle_hooks *hooks, struct lifecycle **ret_lifecycle);
 void lifecycle_close(struct lifecycle *l); /* closes open batches, stores the clock; takes NULL */
 struct store *lifecycle_store(struct lifecycle *l);
@@ -79,7 +79,14 @@ int lifecycle_discard(struct lifecycle *l, const struct actor *actor, uint64_t p
  * transact; lock held by the caller), add (puts the victim's new state into the
  * caller's transaction and changes `parent->own`, which the caller then puts),
  * and after the commit done(committed). `victim` is as record_get_item returned
- * it, content included; -ENOTEMPTY is checked for directories.
+ * it, content included, and must outlive done; -ENOTEMPTY is checked for
+ * directories. prepare may load `parent` anew (its version moves when a shadow
+ * is marked), so read nothing from it before. After a prepare that failed, done
+ * is not called.
+ *
+ * The item at `from` is the caller's: he overwrites or deletes it at
+ * victim.version. So is the row SHD#name when victim.flags has ITEM_SHADOWED:
+ * he overwrites it if what takes the name is shadowed too, else deletes it.
  */
 struct removal {
 	const struct actor *actor;
@@ -89,6 +96,7 @@ struct removal {
 	struct item victim;
 	struct item link; /* victim is a reference: its LINK */
 	struct store_value link_value;
+	struct guard guard; /* victim is a directory: as read */
 	struct deletion deletion;
 	int64_t now_ns;
 	bool temporary;

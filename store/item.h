@@ -114,6 +114,7 @@ struct batch {
 	uint64_t last_seq; /* 0 while open */
 	uint64_t count; /* entries; 0 while open */
 	uint64_t bytes;
+	uint64_t restored; /* entries of it that came back */
 	uint64_t directory; /* where the first deletion was */
 	uint32_t uid;
 	uint32_t session; /* process session id (setsid) of the first deleter */
