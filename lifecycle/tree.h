@@ -32,6 +32,9 @@ void tree_put_own(struct transaction *t, struct store *s, const struct tree_dire
 void tree_check_guard(struct transaction *t, const struct tree_directory *d);
 /* A name was added or removed: mtime and ctime := now. */
 void tree_touch(struct tree_directory *d, int64_t now_ns);
+struct timespec tree_time(int64_t ns);
+/* A directory's trash mask after its group changed: the new group may what others might as well. */
+uint32_t tree_mask_regrouped(uint32_t trash_mask);
 
 /* Makes the root of a new store (own item, guard, counters). 0, or -EEXIST. `mode` without the type. */
 int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid);
@@ -41,6 +44,7 @@ int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid);
  * negative errno; *ret_version is that of META "topology", to be put with
  * tree_put_topology in the same transaction by whoever moves a directory.
  */
+#define TREE_TOPOLOGY "topology" /* in META */
 int tree_is_below(struct store *s, uint64_t directory, uint64_t ancestor, uint64_t *ret_version);
 void tree_put_topology(struct transaction *t, uint64_t version);
 
@@ -49,5 +53,13 @@ void tree_put_topology(struct transaction *t, uint64_t version);
  * `ret_path` is malloc'd. 0, -ENAMETOOLONG over 1 MiB, negative errno.
  */
 int tree_path(struct store *s, const struct place *at, char **ret_path);
+
+/*
+ * transaction_commit, also when its answer is lost (-EIO although it was done):
+ * then the first item put is read again, and if it is there as it was put, at
+ * another version than before, the transaction took effect and this returns 0.
+ * So whatever identifies the change (a seq, a time) should be in what is put.
+ */
+int tree_commit(struct transaction *t, struct store *s, enum store_purpose purpose, uint64_t *ret_version);
 
 #endif
