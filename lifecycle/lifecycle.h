@@ -115,6 +115,8 @@ int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory);
 void lifecycle_note_created(struct lifecycle *l, const struct actor *actor, uint64_t id);
 void lifecycle_note_renamed(struct lifecycle *l, uint64_t id);
 void lifecycle_note_directory_changed(struct lifecycle *l);
+/* Calls the hook `changed`, if there is one, for what fs/namei.c moved. Lock held. */
+void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change);
 /* The kernel let go of an item that was removed as temporary, or purged, while open: destroy it now if it is due. Lock not held. */
 void lifecycle_note_released(struct lifecycle *l, uint64_t id, const struct place *at);
 
