@@ -1,0 +1,143 @@
+/*
+ * access.c - the kernel's permission checks, made again for requests that do not
+ * come through it.
+ *
+ * In a view a directory shows its mode less what its trash mask took away, and
+ * so do all directories below it; the last live directory on the way is passed
+ * twice, as itself and as its view, of which the view asks for more.
+ */
+#include "fs/access.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ACCESS_DEPTH_MAX 1000000 /* more levels are a circle of damaged guards */
+
+static bool in_group(const struct actor *actor, uint32_t gid)
+{
+	if (actor->gid == gid)
+		return true;
+	for (size_t i = 0; i < actor->groups_count; i++)
+		if (actor->groups[i] == gid)
+			return true;
+	return false;
+}
+
+int access_mode(const struct actor *actor, uint32_t mode, uint32_t uid, uint32_t gid, int want)
+{
+	uint32_t granted = mode;
+
+	if (actor->uid == 0) {
+		if (want & X_OK && !S_ISDIR(mode) && !(mode & 0111))
+			return -EACCES;
+		return 0;
+	}
+	/* Only the first class that fits counts, as in the kernel. */
+	if (actor->uid == uid)
+		granted >>= 6;
+	else if (in_group(actor, gid))
+		granted >>= 3;
+	return (uint32_t)want & ~granted & 07 ? -EACCES : 0;
+}
+
+static int check_sticky(const struct actor *actor, const struct item *directory, const struct item *item)
+{
+	if (!(directory->mode & S_ISVTX) || actor->uid == 0)
+		return 0;
+	return actor->uid == item->uid || actor->uid == directory->uid ? 0 : -EPERM;
+}
+
+static int check_item(const struct actor *actor, const struct item *item, uint32_t mask, int want)
+{
+	return access_mode(actor, item->mode & (~(uint32_t)0777 | mask), item->uid, item->gid, want);
+}
+
+static int check_change(const struct actor *actor, const struct item *directory, uint32_t mask, const struct item *item)
+{
+	int result = check_item(actor, directory, mask, W_OK | X_OK);
+
+	return result || !item ? result : check_sticky(actor, directory, item);
+}
+
+int access_change(const struct actor *actor, const struct item *directory, const struct item *item)
+{
+	return check_change(actor, directory, 0777, item);
+}
+
+/* What is known of a path, walked upwards because guards point that way. */
+struct path_walk {
+	int plain; /* of all directories so far, as they are ... */
+	int masked; /* ... and as a view shows them */
+	int in_view; /* of those that turned out to be passed in a view */
+	bool below_deleted; /* the directory before was deleted: this one is passed as a view too */
+};
+
+static void walk_directory(struct path_walk *w, const struct actor *actor, const struct tree_directory *d)
+{
+	int plain = check_item(actor, &d->own, 0777, X_OK);
+	int masked = check_item(actor, &d->own, d->own.directory.trash_mask, X_OK);
+
+	w->plain = w->plain ? w->plain : plain;
+	w->masked = w->masked ? w->masked : masked;
+	if (!tree_is_live(d) || w->below_deleted)
+		w->in_view = w->masked;
+	w->below_deleted = !tree_is_live(d);
+}
+
+int access_path(struct namei *n, const struct actor *actor, uint64_t directory)
+{
+	struct path_walk walk = { 0 };
+
+	for (unsigned depth = 0; directory != KEY_ID_NONE; depth++) {
+		_cleanup_(tree_release) struct tree_directory d = { 0 };
+		int result = depth < ACCESS_DEPTH_MAX ? tree_load(namei_store(n), directory, &d) : -EIO;
+
+		if (result)
+			return result;
+		walk_directory(&walk, actor, &d);
+		directory = d.guard.at.directory;
+	}
+	return walk.in_view ? walk.in_view : walk.plain;
+}
+
+/* To take an item's name out of the view of `directory`. */
+static int check_view(struct namei *n, const struct actor *actor, uint64_t directory, const struct item *item)
+{
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	int result = tree_load(namei_store(n), directory, &d);
+
+	if (result == 0)
+		result = check_change(actor, &d.own, d.own.directory.trash_mask, item);
+	return result ? result : access_path(n, actor, directory);
+}
+
+int access_purge(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item)
+{
+	return check_view(n, actor, at->directory, item);
+}
+
+static int check_receiving(struct namei *n, const struct actor *actor, uint64_t directory)
+{
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	int result = tree_load(namei_store(n), directory, &d);
+
+	if (result == 0)
+		result = access_change(actor, &d.own, NULL);
+	return result ? result : access_path(n, actor, directory);
+}
+
+int access_restore(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item,
+		   uint64_t parent)
+{
+	int result = check_view(n, actor, at->directory, item);
+
+	if (result == 0)
+		result = check_receiving(n, actor, parent);
+	if (result)
+		return result;
+	/* A directory that changes its parent is itself written: its "..". */
+	if (S_ISDIR(item->mode) && parent != at->directory)
+		return check_item(actor, item, item->directory.trash_mask, W_OK);
+	return 0;
+}

@@ -1,0 +1,112 @@
+/*
+ * attr.c - chmod, chown, utimensat and truncate as one change.
+ */
+#include "fs/namei-internal.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define ATTR_RIGHTS (ATTR_MODE | ATTR_UID | ATTR_GID)
+
+/* Linux clears set-id bits on every chown of what is not a directory, root's included. */
+static bool kills_privileges(const struct attr_change *change, const struct item *item)
+{
+	if (S_ISDIR(item->mode))
+		return false;
+	return change->set & (ATTR_KILL_SUID | ATTR_UID | ATTR_GID);
+}
+
+static void set_owner(const struct attr_change *change, struct item *item)
+{
+	if (change->set & ATTR_UID)
+		item->uid = change->uid;
+	if (change->set & ATTR_GID && S_ISDIR(item->mode) && change->gid != item->gid)
+		item->directory.trash_mask = tree_mask_regrouped(item->directory.trash_mask);
+	if (change->set & ATTR_GID)
+		item->gid = change->gid;
+	if (change->set & ATTR_MODE)
+		item->mode = (item->mode & S_IFMT) | (change->mode & 07777);
+}
+
+static void set_times(struct namei *n, const struct attr_change *change, struct item *item)
+{
+	struct timespec now = tree_time(namei_now_ns(n));
+
+	if (change->set & ATTR_ATIME)
+		item->atime = change->atime;
+	if (change->set & ATTR_MTIME)
+		item->mtime = change->mtime;
+	else if (change->set & ATTR_SIZE)
+		item->mtime = now;
+	item->ctime = change->set & ATTR_CTIME ? change->ctime : now;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool same_attributes(const struct item *a, const struct item *b)
+{
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size &&
+	       a->xattrs == b->xattrs && same_time(&a->atime, &b->atime) && same_time(&a->mtime, &b->mtime);
+}
+
+/* The kernel repeats times it already has (after an unlink, with the writeback cache): no write for those. */
+static bool changes_nothing(const struct attr_change *change, const struct item *before, const struct item *after)
+{
+	if (!same_attributes(before, after))
+		return false;
+	if (change->set & ATTR_CTIME)
+		return same_time(&before->ctime, &after->ctime);
+	return (change->set & ~(unsigned)ATTR_KILL_SUID) == 0;
+}
+
+static int setattr_step(struct namei *n, struct edit *e, void *data)
+{
+	const struct attr_change *change = data;
+	struct item *item = &e->inode.item;
+	struct item before = *item;
+	int result = 0;
+
+	if (change->set & ATTR_SIZE)
+		result = edit_resize(n, e, change->size);
+	if (result == 0 && kills_privileges(change, item))
+		result = edit_kill_privileges(n, e);
+	if (result)
+		return result;
+	set_owner(change, item);
+	set_times(n, change, item);
+	return changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
+}
+
+static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)
+{
+	struct attr_change copy = *change;
+	int result = target_lock(target, false);
+
+	if (result)
+		return result;
+	result = edit_run(target, setattr_step, &copy, ret_inode);
+	if (result == 0 && target->tree && change->set & ATTR_RIGHTS)
+		lifecycle_note_directory_changed(target->n->lifecycle);
+	target_unlock(target);
+	return result;
+}
+
+int namei_setattr(struct namei *n, const struct place *at, const struct attr_change *change, struct inode *ret_inode)
+{
+	struct target target;
+
+	target_at(&target, n, at);
+	return setattr(&target, change, ret_inode);
+}
+
+int file_setattr(struct namei *n, const struct file_locator *where, uint64_t id, const struct attr_change *change,
+		 struct inode *ret_inode)
+{
+	struct target target;
+
+	target_located(&target, n, where, id);
+	return setattr(&target, change, ret_inode);
+}
