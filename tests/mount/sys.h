@@ -1,0 +1,35 @@
+/*
+ * sys.h - verbs of the tests' helper that are loops or take several processes
+ * or threads. Each prints its answer and returns the program's exit code.
+ */
+#ifndef TESTS_MOUNT_SYS_H
+#define TESTS_MOUNT_SYS_H
+
+#include "store/util.h"
+
+int sys_answer(long result); /* prints `ok` or the name of errno; returns 0 */
+
+/* append FILE PROCESSES LINES: each process appends whole lines `PROCESS LINE`. */
+int loop_append(char **a);
+/* deep DIR DEPTH make|remove: nested directories `d`, by relative steps. Prints the depth reached. */
+int loop_deep(char **a);
+/* lock FILE flock|posix: another process must wait for, then get, an exclusive lock. */
+int loop_lock(char **a);
+/* make DIR COUNT SIZE: files f0 to fN with bytes of their own, in this one process. */
+int loop_make(char **a);
+/* mmap FILE SIZE: shared writable mappings of two processes and read/write see each other. */
+int loop_mmap(char **a);
+/* open-while-replaced FILE COUNT: opens it again and again while a child renames over it. Prints how often that failed. */
+int loop_open_while_replaced(char **a);
+/* read-and-unlink DIR BUFFER: reads the directory in BUFFER-byte pieces, unlinking as it goes; prints how many. */
+int loop_read_and_unlink(char **a);
+/* remove-against-create DIR ROUNDS: rmdir against create, where one must fail. Prints violations. */
+int loop_remove_against_create(char **a);
+/* seekdir DIR: every position told is found again with the same name. */
+int loop_seekdir(char **a);
+/* temporary FILE TEXT: creates, writes and unlinks it in one process. */
+int loop_temporary(char **a);
+/* unlink-by-threads THREADS DIR: all regular files of DIR, by threads of one process. Prints how many. */
+int loop_unlink_by_threads(char **a);
+
+#endif
