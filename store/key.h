@@ -126,6 +126,9 @@ bool key_name_matches(const struct key_codec *c, const struct key_parts *parts, 
 /* Rebuilds a struct key (partition_size included) from bytes that key_parse takes. 0 or -EBADMSG. */
 int key_from_bytes(const struct key_codec *c, const uint8_t *bytes, size_t size, struct key *ret_key);
 
+/* Whether the key is one of those that engines alone write: BODY and FREE. */
+bool key_is_private(const struct key *key);
+
 int key_compare(const struct key *a, const struct key *b);
 
 /*

@@ -1,0 +1,49 @@
+/*
+ * store-private.h - what a store is made of, for the files store*.c.
+ *
+ * Both locks guard a few numbers and are never held across a transaction: an
+ * engine may call back into another client (fault injection does).
+ */
+#ifndef STORE_STORE_PRIVATE_H
+#define STORE_STORE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "store/engine.h"
+
+struct store_ids {
+	pthread_mutex_t lock;
+	uint64_t next; /* by `lock`, as all below */
+	uint64_t end; /* of the block in hand */
+};
+
+struct store_seqs {
+	pthread_mutex_t lock;
+	uint64_t last; /* greatest given out, in this mount or before; by `lock`, as all below */
+	uint64_t bound; /* META "clock" promises that none above it was given out */
+	uint8_t mount;
+};
+
+struct store {
+	struct engine *engine;
+	const struct clock *clock;
+	struct keyring keyring; /* of a store in memory: id, names, token key */
+	struct key_codec codec;
+	struct store_ids ids;
+	struct store_seqs seqs;
+};
+
+/* A store without an engine; freed by store_free, which wipes the keyring. The keyring is filled in place. */
+struct store *store_new(const struct clock *clock);
+void store_free(struct store *s);
+/* With keyring and engine in place. `writable`: claims a mount number. */
+int store_start(struct store *s, bool writable);
+
+/* store-seq.c */
+void store_seqs_init(struct store *s);
+void store_seqs_release(struct store *s);
+int store_seqs_claim(struct store *s); /* reads the high-water mark and takes the next mount number */
+int store_seqs_read(struct store *s); /* only reads it: the store is open for reading */
+int store_seqs_settle(struct store *s); /* at close: the mark is exact again */
+
+#endif
