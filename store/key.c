@@ -10,6 +10,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/seal.h"
@@ -594,4 +596,12 @@ int key_compare(const struct key *a, const struct key *b)
 	int order = memcmp(a->bytes, b->bytes, util_min(a->size, b->size));
 
 	return order ? order : (int)a->size - (int)b->size;
+}
+
+int key_text(const struct place *at, char *buffer, size_t size)
+{
+	if (at->state == KEY_ACT)
+		return snprintf(buffer, size, "%" PRIu64 "/%s%s", at->directory, state_prefixes[at->state], at->name);
+	return snprintf(buffer, size, "%" PRIu64 "/%s%s/%" PRIu64, at->directory, state_prefixes[at->state], at->name,
+			at->seq);
 }
