@@ -34,10 +34,12 @@ int record_encode_item_as(enum record_kind kind, const struct item *item, const 
 bool record_content_is_good(const struct item *item);
 
 /* META "ids": the first id that no block given out covers. */
+#define RECORD_META_IDS "ids"
 #define RECORD_IDS_SIZE (RECORD_HEAD_SIZE + 8)
 void record_encode_ids(uint64_t next, uint8_t ret_bytes[RECORD_IDS_SIZE]);
 int record_decode_ids(const struct store_value *value, uint64_t *ret_next);
 
+#define RECORD_META_CLOCK "clock"
 /* META "clock": what keeps sequence numbers unique and increasing over mounts. */
 struct record_clock {
 	uint8_t mount; /* of the last mount */

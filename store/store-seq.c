@@ -17,8 +17,6 @@
 #include "store/store-private.h"
 
 #define ID_BLOCK 4096
-#define META_IDS "ids"
-#define META_CLOCK "clock"
 
 #define SEQ_STEP UINT64_C(256)
 #define SEQ_AHEAD ((uint64_t)CLOCK_SECOND_NS)
@@ -60,7 +58,7 @@ static int take_block(struct store *s, uint64_t *ret_first)
 	struct key key;
 	int result;
 
-	key_meta(META_IDS, &key);
+	key_meta(RECORD_META_IDS, &key);
 	result = store_get(s, &key, true, &value);
 	if (result == 0)
 		result = record_decode_ids(&value, &first);
@@ -116,7 +114,7 @@ static int read_mark(struct store *s, struct record_clock *ret_mark, uint64_t *r
 	struct key key;
 	int result;
 
-	key_meta(META_CLOCK, &key);
+	key_meta(RECORD_META_CLOCK, &key);
 	result = store_get(s, &key, true, &value);
 	if (result == STORE_ABSENT) {
 		*ret_mark = (struct record_clock){ 0 };
@@ -134,7 +132,7 @@ static int write_mark(struct store *s, const struct record_clock *mark, uint64_t
 	uint8_t bytes[RECORD_CLOCK_SIZE];
 	struct key key;
 
-	key_meta(META_CLOCK, &key);
+	key_meta(RECORD_META_CLOCK, &key);
 	record_encode_clock(mark, bytes);
 	/* Deleting needs a sequence number, and must not fail for lack of space. */
 	return write_setting(s, &key, bytes, sizeof(bytes), expect, STORE_RELEASING);

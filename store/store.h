@@ -171,6 +171,12 @@ int store_new_seq(struct store *s, uint64_t *ret_seq);
 /* The store's clock: never behind the greatest seq given out, never running backwards. Nanoseconds since 1970. */
 int64_t store_now_ns(struct store *s);
 
+/*
+ * The marks below which all that was ever given out lies: no id is at or above
+ * *ret_next_id, no sequence number above *ret_last_seq. For `check`.
+ */
+int store_marks(struct store *s, uint64_t *ret_next_id, uint64_t *ret_last_seq);
+
 struct store_limits {
 	size_t operations; /* in one transaction */
 	size_t transaction_bytes;
