@@ -48,7 +48,12 @@ void engine_memory_inject(struct engine *e, const struct store_faults *faults);
  * item. The caller commits the keyring's header afterwards.
  */
 int engine_local_create(int dir_fd, const struct keyring *keyring, const struct store_create_options *options);
-/* 0, a store_open_error with `report` filled, or a negative errno. Replays, starts the checkpoint thread. */
+/*
+ * 0, a store_open_error with `report` filled, or a negative errno. Replays,
+ * starts the checkpoint thread. The caller holds the store's lock (lock.h) and
+ * keeps the keyring where it is until the engine is closed; `dir_fd` is good
+ * only during the call.
+ */
 int engine_local_open(int dir_fd, const struct keyring *keyring, const struct store_open_options *options,
 		      struct store_open_report *ret_report, struct engine **ret_engine);
 

@@ -1,11 +1,7 @@
 /*
- * store-open.c - making, opening and closing: the keyring, the engine and the
- * numbers of a store put together.
+ * store-open.c - the keyring, the engine and the numbers of a store put
+ * together, and a store in memory. One in a directory: store-local.c.
  */
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "store/store-private.h"
 #include "store/util.h"
 
@@ -18,6 +14,7 @@ struct store *store_new(const struct clock *clock)
 	if (!s)
 		return NULL;
 	s->clock = clock ? clock : clock_system();
+	s->lock_fd = -1;
 	store_seqs_init(s);
 	return s;
 }
@@ -29,6 +26,8 @@ void store_free(struct store *s)
 	store_seqs_release(s);
 	seal_wipe(&s->codec, sizeof(s->codec));
 	keyring_release(&s->keyring);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
 	free(s);
 }
 

@@ -27,6 +27,7 @@ struct store_seqs {
 struct store {
 	struct engine *engine;
 	const struct clock *clock;
+	int lock_fd; /* -1 in memory */
 	struct keyring keyring; /* of a store in memory: id, names, token key */
 	struct key_codec codec;
 	struct store_ids ids;
