@@ -250,6 +250,8 @@ void lifecycle_sweeper_stop(struct lifecycle *l);
 /* The user confirmed the clock. */
 int lifecycle_clock_accept(struct lifecycle *l);
 bool lifecycle_clock_suspect(struct lifecycle *l, int64_t *ret_jump_ns);
+/* The time that expiry hides by: the wall clock, also while it is suspect, but never behind the store's. */
+int64_t lifecycle_now_ns(struct lifecycle *l);
 
 /* ---- policy ------------------------------------------------------------ */
 
@@ -267,7 +269,7 @@ struct policy {
 };
 /* What is in force in a directory: each value from the nearest ancestor that sets it. Cached. */
 int lifecycle_policy(struct lifecycle *l, uint64_t directory, struct policy *ret_policy);
-/* Whether `xattr` is a policy name (with either prefix); then whether `value` is valid for it: 0, -EINVAL with a hint (static text). */
+/* Whether `xattr` has one of the policies' prefixes, under which there is nothing else to set; then whether `value` is valid for it: 0, -EINVAL with a hint (static text). */
 bool lifecycle_policy_name(const char *xattr);
 int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
 			   const char **ret_hint);

@@ -170,7 +170,7 @@ int tree_is_below(struct store *s, uint64_t directory, uint64_t ancestor, uint64
 
 void tree_put_topology(struct transaction *t, uint64_t version)
 {
-	static const uint8_t record[] = { 1 };
+	static const uint8_t record[] = { TREE_RECORD_FORMAT, TREE_RECORD_TOPOLOGY };
 	struct key key;
 
 	key_meta(TREE_TOPOLOGY, &key);

@@ -22,6 +22,8 @@ struct store_seqs {
 	uint64_t last; /* greatest given out, in this mount or before; by `lock`, as all below */
 	uint64_t bound; /* META "clock" promises that none above it was given out */
 	uint8_t mount;
+	bool held; /* the wall clock is not followed: see store_hold_clock */
+	int64_t held_real_ns, held_boot_ns;
 };
 
 struct store {

@@ -229,15 +229,33 @@ static int move_bound(struct store *s, uint64_t bound)
 	return write_mark(s, &mark, version);
 }
 
+/* Lock held. */
+static int64_t seqs_clock_ns(struct store *s)
+{
+	const struct store_seqs *q = &s->seqs;
+
+	return q->held ? q->held_real_ns + (clock_boot_ns(s->clock) - q->held_boot_ns) : clock_now_ns(s->clock);
+}
+
+void store_hold_clock(struct store *s, bool hold, int64_t real_ns, int64_t boot_ns)
+{
+	pthread_mutex_lock(&s->seqs.lock);
+	s->seqs.held = hold;
+	s->seqs.held_real_ns = real_ns;
+	s->seqs.held_boot_ns = boot_ns;
+	pthread_mutex_unlock(&s->seqs.lock);
+}
+
 /* The next one, or false and what the bound must not be below. */
 static bool next_seq(struct store *s, uint64_t *ret_seq, uint64_t *ret_need)
 {
 	struct store_seqs *q = &s->seqs;
-	int64_t now_ns = clock_now_ns(s->clock);
 	uint64_t seq, after;
+	int64_t now_ns;
 	bool got;
 
 	pthread_mutex_lock(&q->lock);
+	now_ns = seqs_clock_ns(s);
 	after = (q->last & ~(SEQ_STEP - 1)) + SEQ_STEP;
 	seq = util_max(now_ns < 0 ? 0 : (uint64_t)now_ns & ~(SEQ_STEP - 1), after) | q->mount;
 	got = seq <= q->bound;
@@ -286,10 +304,11 @@ int store_seqs_settle(struct store *s)
 
 int64_t store_now_ns(struct store *s)
 {
-	int64_t now_ns = clock_now_ns(s->clock);
 	uint64_t last;
+	int64_t now_ns;
 
 	pthread_mutex_lock(&s->seqs.lock);
+	now_ns = seqs_clock_ns(s);
 	last = s->seqs.last;
 	pthread_mutex_unlock(&s->seqs.lock);
 	return util_max(now_ns, (int64_t)last);

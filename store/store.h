@@ -170,6 +170,12 @@ int store_new_id(struct store *s, uint64_t *ret_id);
 int store_new_seq(struct store *s, uint64_t *ret_seq);
 /* The store's clock: never behind the greatest seq given out, never running backwards. Nanoseconds since 1970. */
 int64_t store_now_ns(struct store *s);
+/*
+ * While held, the store's clock goes by the boot clock from `real_ns` at
+ * `boot_ns` on: a jump of the wall clock that nobody confirmed yet must not
+ * enter the sequence numbers, which could never come back from it.
+ */
+void store_hold_clock(struct store *s, bool hold, int64_t real_ns, int64_t boot_ns);
 
 /*
  * The marks below which all that was ever given out lies: no id is at or above

@@ -1,0 +1,281 @@
+/*
+ * internal.h - what the files of lifecycle/ share. Private to them.
+ *
+ * Order of locks: turn -> lock (lifecycle_lock) -> hooks (the caller's own
+ * locks) -> one of the small mutexes below, which are leaves.
+ */
+#ifndef LIFECYCLE_INTERNAL_H
+#define LIFECYCLE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "lifecycle/lifecycle.h"
+#include "store/util.h"
+
+#define MINUTE_NS (60 * CLOCK_SECOND_NS)
+#define HOUR_NS (60 * MINUTE_NS)
+#define DAY_NS (24 * HOUR_NS)
+
+/* ---- policy.c: what is in force in a directory ------------------------------ */
+
+enum policy_value {
+	POLICY_RETENTION,
+	POLICY_VERSIONS,
+	POLICY_TEMPORARY,
+	POLICY_GRACE,
+	POLICY_TRASH_MAX,
+	POLICY_PROTECT,
+	POLICY_HOLD,
+	POLICY_VALUES
+};
+
+/* Values set by xattrs, nearest first; bit n of `set` says whether value n is. */
+struct policy_values {
+	int64_t value[POLICY_VALUES];
+	unsigned set;
+};
+
+/* One id, or that there are none, or several. */
+struct only_id {
+	enum { ONLY_NONE, ONLY_ONE, ONLY_SEVERAL } count;
+	uint32_t id;
+};
+
+/* Who could search every directory from the root to, not including, one. */
+struct reach {
+	bool others;
+	bool groups;
+	struct only_id closed_to_others; /* groups of those that others may not search */
+	struct only_id closed_to_owners; /* owners of those that neither group nor others may search */
+};
+
+/* All that a deletion in a directory needs to know of what is above it. */
+struct rules {
+	uint64_t directory; /* 0: empty slot of the cache */
+	struct policy policy;
+	struct policy_values user, trusted;
+	struct reach reach; /* of those above it */
+	struct reach below; /* ... and through it: of what is in it */
+	bool live; /* neither it nor any directory above it is deleted */
+};
+
+#define RULES_CACHE_BITS 10
+#define RULES_CACHE_SIZE (1 << RULES_CACHE_BITS)
+
+struct rules_cache {
+	pthread_mutex_t mutex;
+	uint64_t generation; /* bumped when rights, places or policies change */
+	struct rules *slots; /* RULES_CACHE_SIZE, by id */
+};
+
+/* ret_hint may be NULL. */
+int policy_parse_value(const char *xattr, const char *text, size_t size, enum policy_value *ret_which,
+		       int64_t *ret_number, const char **ret_hint);
+void policy_set_value(struct policy *policy, enum policy_value which, int64_t number);
+
+int rules_init(struct rules_cache *cache);
+void rules_release(struct rules_cache *cache);
+int rules_load(struct lifecycle *l, uint64_t directory, struct rules *ret_rules);
+/* One directory was removed: cheaper than forgetting all. */
+void rules_forget(struct lifecycle *l, uint64_t directory);
+/* Permission bits of `own` that anybody had through the directories above. */
+uint32_t rules_mask(const struct rules *rules, const struct item *own);
+
+/* ---- created.c: who made what, for temporary names -------------------------- */
+
+#define CREATED_SIZE 4096 /* the last that many; a power of two */
+
+struct created {
+	pthread_mutex_t mutex;
+	struct created_entry {
+		uint64_t id;
+		uint64_t start;
+		int64_t boot_ns;
+		uint32_t pid;
+	} *entries;
+};
+
+int created_init(struct created *c);
+void created_release(struct created *c);
+/* Whether the actor made the item at most `within_ns` ago. */
+bool created_by(struct lifecycle *l, const struct actor *actor, uint64_t id, int64_t within_ns);
+
+/* ---- batch.c: open batches ---------------------------------------------------- */
+
+struct open_batch {
+	struct open_batch *next;
+	struct batch record; /* as it would be closed now */
+	int64_t opened_boot_ns;
+	int64_t last_boot_ns;
+	bool recorded; /* its record stands in the store */
+};
+
+/* The batch that a deletion (or purge) by the actor belongs to. Lock held. 0, negative errno. */
+int batch_join(struct lifecycle *l, const struct actor *actor, bool purge, uint64_t directory,
+	       struct open_batch **ret_batch);
+/* Puts the record of a batch whose first entry is in `t`. */
+void batch_add(struct transaction *t, const struct open_batch *b);
+void batch_count(struct open_batch *b, uint64_t seq, uint64_t bytes); /* after the commit */
+int batch_close(struct lifecycle *l, struct open_batch *b);
+/* Closes one by its id, if it is open. */
+int batch_close_id(struct lifecycle *l, uint64_t seq);
+/* Closes those idle for long enough, or all. *ret_next_boot_ns: when the next is due, ITEM_FOREVER if none is open. */
+int batch_close_idle(struct lifecycle *l, bool all, int64_t *ret_next_boot_ns);
+/* Closes what a crash left open. */
+int batch_recover(struct lifecycle *l);
+/* Removes records of which no entry is left, a few at a time. */
+int batch_prune(struct lifecycle *l);
+/* Adds to `t` that `count` entries of a batch came back. 0, negative errno. */
+int batch_add_restored(struct lifecycle *l, struct transaction *t, uint64_t seq, uint64_t count);
+
+/* Calls `row` for the rows of TRASH (or, of a purge, EXP) that belong to a closed batch, newest first. True stops. */
+int batch_rows(struct lifecycle *l, const struct batch *batch,
+	       bool (*row)(void *data, uint64_t seq, const struct trash_row *row), void *data);
+
+/* ---- time.c: the rules of the clock ------------------------------------------- */
+
+#define WATCH_BOOT_ID_SIZE 16
+
+struct watch {
+	pthread_mutex_t mutex;
+	int64_t real_ns, boot_ns; /* where both clocks last agreed; by mutex, as all below */
+	bool anchored; /* they agreed in this boot; else real_ns is what the wall clock must first reach */
+	bool suspect; /* the wall clock is ahead of what the boot clock bears out */
+	int64_t suspect_real_ns, suspect_boot_ns; /* since when it has run steadily, if suspect */
+	bool behind;
+	int64_t behind_boot_ns; /* since when it has been behind */
+	uint8_t boot_id[WATCH_BOOT_ID_SIZE];
+};
+
+int watch_open(struct lifecycle *l);
+int watch_store(struct lifecycle *l);
+void watch_release(struct watch *w);
+/* The time that destruction goes by; *ret_suspect: nothing is to be destroyed. */
+int64_t watch_steady_ns(struct lifecycle *l, bool *ret_suspect);
+int64_t time_add(int64_t ns, int64_t duration_ns); /* saturates at ITEM_FOREVER */
+
+/* ---- step.c: one transaction, and what the hooks are told after it ------------- */
+
+struct step {
+	struct transaction t;
+	struct lifecycle_change *changes;
+	size_t changed;
+	size_t capacity;
+	size_t bytes; /* about what the transaction holds */
+};
+
+void step_reset(struct step *step);
+void step_release(struct step *step);
+/* Whether `operations` more, with about `bytes`, still fit. */
+bool step_has_room(struct lifecycle *l, const struct step *step, size_t operations, size_t bytes);
+/* `to` NULL: destroyed. */
+void step_moved(struct step *step, const struct item *item, const struct place *from, const struct place *to);
+/* tree_commit, then the hooks. Lock held. */
+int step_commit(struct lifecycle *l, struct step *step, enum store_purpose purpose);
+size_t item_bytes(const struct item *item);
+
+/* ---- rows: what stands beside a deleted item ----------------------------------- */
+
+void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d, struct trash_row *ret_row);
+/* Puts TRASH (unless it is temporary) and EXP of an item put at `at`. */
+void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d);
+void deletion_delete_rows(struct transaction *t, const struct place *at, const struct deletion *d);
+/* Puts the item with `d` in the place of its deletion and moves its EXP row. */
+void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at, const struct item *item,
+		     const struct deletion *d, uint64_t due_batch);
+
+/* ---- standing.c: where an item stands in what was deleted ----------------------- */
+
+struct standing {
+	bool deleted; /* itself, or a directory above it */
+	bool visible; /* nothing that holds it is expired, purged or doomed */
+	bool pinned; /* its top is being restored */
+	int64_t expires_ns;
+	struct place top; /* the entry it went with: itself, or a deleted directory */
+	uint64_t top_id;
+	struct deletion deletion; /* of top */
+};
+
+/* `item` is what is at `at`. -ENOENT: a directory above it is gone. */
+int standing_load(struct lifecycle *l, const struct place *at, const struct item *item, struct standing *ret);
+/* The place and item that a row of TRASH or EXP names. 0, STORE_ABSENT, negative errno. */
+int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only, struct place *ret_at,
+		      struct store_value *ret_value, struct item *ret_item);
+
+/* ---- shadow.c -------------------------------------------------------------------- */
+
+/* Removes the mark of a directory, and of those above it, in which nothing deleted is left. Lock held. */
+int shadow_prune(struct lifecycle *l, uint64_t directory);
+/* Whether a directory's partition has deleted items or shadows: 1, 0, negative errno. */
+int shadow_needed(struct lifecycle *l, uint64_t directory);
+/* Whether a range has no row: 1, 0, negative errno. */
+int range_is_empty(struct store *s, const struct key_range *range);
+
+/* ---- destroy.c -------------------------------------------------------------------- */
+
+/*
+ * Destroys what stands at a place, all below it included, in steps: it takes the
+ * lock for each (as background work), so it must not be held. *budget counts
+ * down by items; at 0 it stops and returns 1: call again. -EBUSY: something in
+ * it is still open.
+ */
+struct destroyed {
+	uint64_t items, bytes;
+};
+int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause, uint64_t *budget,
+		  struct destroyed *total);
+/* A single file, with the lock held. 0, STORE_ABSENT, -EBUSY, -EISDIR, negative errno. */
+int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause, struct destroyed *total);
+/* By which counter a due entry goes. */
+enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns);
+
+/* ---- restore.c --------------------------------------------------------------------- */
+
+struct restoring {
+	const struct actor *actor;
+	unsigned flags;
+	bool (*progress)(void *data, uint64_t done);
+	void *data;
+	uint64_t done; /* items that came back */
+};
+
+/* As lifecycle_restore and lifecycle_restore_origin; the lock is not held. */
+int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name);
+int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct place *at, char **ret_path);
+
+/* ---- sweeper.c ---------------------------------------------------------------------- */
+
+struct sweeper {
+	pthread_mutex_t mutex;
+	pthread_cond_t wake;
+	pthread_t thread;
+	bool running, stop, kicked;
+	int64_t next_ns; /* when it will look again */
+};
+
+int sweeper_init(struct sweeper *s);
+void sweeper_release(struct sweeper *s);
+/* Something is due at that time, or a batch was opened: look again if that is sooner than planned. */
+void sweeper_expect(struct lifecycle *l, int64_t due_ns);
+
+/* ---- lifecycle.c --------------------------------------------------------------------- */
+
+struct lifecycle {
+	struct store *store;
+	struct lifecycle_hooks hooks;
+	pthread_mutex_t turn; /* held while waiting for `lock`; background work holds it longer */
+	pthread_mutex_t background; /* one background step waits at a time */
+	pthread_mutex_t lock;
+	struct rules_cache rules;
+	struct created created;
+	struct open_batch *batches; /* by lock */
+	struct key prune_from; /* by lock: where batch_prune goes on */
+	struct watch watch;
+	struct sweeper sweeper;
+};
+
+/* As lifecycle_lock, for steps of long work: whoever else waits goes first. Ended by lifecycle_unlock. */
+void lifecycle_lock_background(struct lifecycle *l);
+bool lifecycle_is_busy(struct lifecycle *l, uint64_t id);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * lifecycle.c - opening and closing, and the lock of the tree.
+ *
+ * The lock is two mutexes. Whoever wants it holds `turn` while he waits, so that
+ * a thread which gives the lock up between the steps of long work and takes it
+ * again at once queues behind those who came meanwhile: nobody waits for more
+ * than one step. Only one background step stands in that queue.
+ */
+#include "lifecycle/internal.h"
+
+static const struct lifecycle_hooks no_hooks;
+
+static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lifecycle_hooks *hooks)
+{
+	int result;
+
+	l->store = s;
+	l->hooks = hooks ? *hooks : no_hooks;
+	pthread_mutex_init(&l->turn, NULL);
+	pthread_mutex_init(&l->background, NULL);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_mutex_init(&l->watch.mutex, NULL);
+	result = rules_init(&l->rules);
+	if (!result)
+		result = created_init(&l->created);
+	return result ? result : sweeper_init(&l->sweeper);
+}
+
+static void lifecycle_free(struct lifecycle *l)
+{
+	while (l->batches) {
+		struct open_batch *next = l->batches->next;
+
+		free(l->batches);
+		l->batches = next;
+	}
+	sweeper_release(&l->sweeper);
+	watch_release(&l->watch);
+	created_release(&l->created);
+	rules_release(&l->rules);
+	pthread_mutex_destroy(&l->lock);
+	pthread_mutex_destroy(&l->background);
+	pthread_mutex_destroy(&l->turn);
+	free(l);
+}
+
+int lifecycle_open(struct store *s, const struct lifecycle_hooks *hooks, struct lifecycle **ret_lifecycle)
+{
+	struct lifecycle *l = calloc(1, sizeof(*l));
+	struct guard root;
+	int result;
+
+	if (!l)
+		return -ENOMEM;
+	result = lifecycle_init(l, s, hooks);
+	if (!result)
+		result = record_get_guard(s, KEY_ID_ROOT, &root);
+	if (!result)
+		result = watch_open(l);
+	if (!result)
+		result = batch_recover(l);
+	if (result) {
+		lifecycle_free(l);
+		return result == STORE_ABSENT ? -ENOENT : result;
+	}
+	*ret_lifecycle = l;
+	return 0;
+}
+
+void lifecycle_close(struct lifecycle *l)
+{
+	int64_t next_ns;
+
+	if (!l)
+		return;
+	lifecycle_sweeper_stop(l);
+	/* What cannot be written now is made up for by the next open: see batch_recover. */
+	lifecycle_lock(l);
+	batch_close_idle(l, true, &next_ns);
+	lifecycle_unlock(l);
+	watch_store(l);
+	lifecycle_free(l);
+}
+
+struct store *lifecycle_store(struct lifecycle *l)
+{
+	return l->store;
+}
+
+void lifecycle_lock(struct lifecycle *l)
+{
+	pthread_mutex_lock(&l->turn);
+	pthread_mutex_lock(&l->lock);
+	pthread_mutex_unlock(&l->turn);
+}
+
+void lifecycle_lock_background(struct lifecycle *l)
+{
+	pthread_mutex_lock(&l->background);
+	lifecycle_lock(l);
+	pthread_mutex_unlock(&l->background);
+}
+
+void lifecycle_unlock(struct lifecycle *l)
+{
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool lifecycle_is_busy(struct lifecycle *l, uint64_t id)
+{
+	return l->hooks.busy && l->hooks.busy(l->hooks.data, id);
+}
