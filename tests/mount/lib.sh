@@ -268,6 +268,14 @@ lists() {
 	equal "$expected" "$(sort <<<"$seen")" "names in $directory"
 }
 
+# older NAME: of the entries of NAME in .trash, the only one with a time in its name
+older() {
+	local names=(.trash/"$1"@*)
+
+	[ ${#names[@]} = 1 ] && [ -e "${names[0]}" ] || fail "not one older entry: ${names[*]}" >&2
+	basename -- "${names[0]}"
+}
+
 count() {
 	find "$1" -mindepth 1 "${@:2}" -printf x | wc -c
 }

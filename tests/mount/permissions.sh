@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+#
+# Two users and root: nobody learns or does through the trash what he could not
+# in the tree at the time of deletion.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+# sees UID VERB ARGUMENT...: what the system call answers that user
+sees() {
+	as "$1" "$sys" "${@:2}"
+}
+
+hidden_in_a_private_directory() {
+	chmod 755 .
+	mkdir private && chown $alice:$alice private && chmod 700 private
+	as $alice bash -c 'umask 077; echo secret >private/f; echo secret >private/g; rm private/f'
+	content private/.trash/f secret # root, listing it, opens nothing to others
+	as $alice cat private/.trash/f >/dev/null
+	for path in private/.trash private/.trash/f .trash/private/f; do
+		equal EACCES "$(sees $bob stat $path)" "stat of $path"
+		equal EACCES "$(sees $bob open $path rdonly)" "open of $path"
+	done
+	equal EACCES "$(sees $bob rename private/.trash/f /nowhere)"
+	equal EACCES "$(sees $bob unlink private/.trash/f)"
+	refused as $bob "$DDBFS" trash restore "$d/private/f"
+	refused as $bob "$DDBFS" trash list "$d/private"
+	absent private/f
+	content private/.trash/f secret
+}
+
+# opened_up WHICH: {the directory, its parent, its grandparent} was 0700 at the deletion and is
+# opened up later.
+opened_up() {
+	local how
+
+	for how in itself parent grandparent; do
+		mkdir -p $how/g/p/d
+		chown -R $alice:$alice $how
+		chmod -R 755 $how
+		case $how in
+		itself) closed=$how/g/p/d ;;
+		parent) closed=$how/g/p ;;
+		grandparent) closed=$how/g ;;
+		esac
+		chmod 700 $closed
+		as $alice bash -c "echo secret >$how/g/p/d/secretname; chmod 644 $how/g/p/d/secretname; rm $how/g/p/d/secretname"
+		chmod 755 $closed
+		for path in $how/g/p/d/.trash .trash/$how/g/p/d; do
+			equal '' "$(as $bob ls "$path" 2>/dev/null || true)" "names that another user sees in $path"
+			[ "$(sees $bob stat $path/secretname)" != ok ] || fail "$path/secretname can be seen"
+			[ "$(sees $bob open $path/secretname rdonly)" != ok ] || fail "$path/secretname can be read"
+			[ "$(sees $bob rename $path/secretname "$d/pub/x")" != ok ] || fail "$path/secretname restored"
+			[ "$(sees $bob unlink $path/secretname)" != ok ] || fail "$path/secretname purged"
+		done
+		as $bob "$DDBFS" trash list "$d/$how" >"$tmp/said" 2>&1 || true
+		! grep secretname "$tmp/said" || fail 'the tool lists it'
+		refused as $bob "$DDBFS" trash restore "$d/$how/g/p/d/secretname"
+		refused as $bob "$DDBFS" trash restore --to "$d/pub" "$d/$how/g/p/d/secretname"
+		as $bob "$DDBFS" trash empty --now "$d/$how" >/dev/null 2>&1 || true
+		content $how/g/p/d/.trash/secretname secret
+		# Its owner still has it.
+		as $alice cat $how/g/p/d/.trash/secretname >/dev/null
+		as $alice mv $how/g/p/d/.trash/secretname $how/g/p/d/
+		content $how/g/p/d/secretname secret
+	done
+}
+
+private_when_opened_later() {
+	chmod 755 .
+	mkdir pub && chmod 777 pub
+	opened_up
+}
+
+private_in_deleted_trees() {
+	chmod 777 .
+	as $alice mkdir -p -m 755 a
+	as $alice bash -c 'mkdir -m 700 a/private; echo secret >a/private/f; chmod 644 a/private/f; rm -rf a'
+	equal EACCES "$(sees $bob open .trash/a/private/f rdonly)"
+	equal EACCES "$(sees $bob stat .trash/a/private/f)"
+	as $alice cat .trash/a/private/f >/dev/null
+}
+
+needs_write_permission() {
+	chmod 755 .
+	mkdir owned && chown $alice:$alice owned && chmod 755 owned
+	mkdir pub && chmod 777 pub
+	as $alice bash -c 'echo hers >owned/f; rm owned/f'
+	equal EACCES "$(sees $bob rename owned/.trash/f owned/f)" 'into the origin'
+	equal EACCES "$(sees $bob rename owned/.trash/f pub/f)" 'to elsewhere'
+	equal EACCES "$(sees $bob unlink owned/.trash/f)" 'purge'
+	refused as $bob "$DDBFS" trash restore "$d/owned/f"
+	refused as $bob "$DDBFS" trash restore --to "$d/pub" "$d/owned/f"
+	# Reading what could be read before is allowed.
+	equal hers "$(as $bob cat owned/.trash/f)"
+	content owned/.trash/f hers
+}
+
+sticky_directory() {
+	mkdir box && chmod 1777 box
+	as $alice bash -c 'echo hers >box/f; rm box/f'
+	mkdir pub && chmod 777 pub
+	chmod 755 .
+	equal EPERM "$(sees $bob rename box/.trash/f pub/f)" 'restore by mv'
+	equal EPERM "$(sees $bob unlink box/.trash/f)" 'purge'
+	refused as $bob "$DDBFS" trash restore "$d/box/f"
+	as $alice mv box/.trash/f box/f
+	content box/f hers
+}
+
+owner_restores() {
+	chmod 755 .
+	mkdir home && chown $alice:$alice home
+	as $alice bash -c 'mkdir home/d; echo 1 >home/d/f; echo 2 >home/g; rm -rf home/d home/g'
+	as $alice mv home/.trash/g home/
+	as $alice "$DDBFS" trash restore "$d/home/d"
+	content home/d/f 1
+	content home/g 2
+	as $alice bash -c 'rm home/g; sleep 0.1'
+	(cd home && as $alice "$DDBFS" undo)
+	content home/g 2
+	equal "$alice" "$(stat -c %u home/d/f)" owner
+}
+
+undo_is_ones_own() {
+	chmod 777 .
+	as $alice bash -c 'echo 1 >hers; rm hers'
+	sleep 0.05
+	echo 2 >roots
+	apart rm roots
+	exits 4 as $bob "$DDBFS" undo "$d"
+	as $alice "$DDBFS" undo "$d"
+	content hers 1
+	absent roots
+	as $alice "$DDBFS" undo --list "$d" >"$tmp/said" 2>&1 || true
+	! grep -q root "$tmp/said" || fail "another user's batch is listed"
+}
+
+who_deleted_it() {
+	chmod 777 .
+	mkdir shared && chmod 777 shared
+	as $alice bash -c 'echo hers >shared/f'
+	as $bob rm -f shared/f
+	equal hers "$(as $alice cat shared/.trash/f)"
+	as $alice getfattr --only-values -n user.ddbfs.deleted_by shared/.trash/f >"$tmp/said"
+	says $bob
+	says rm
+	as $alice getfattr --only-values -n user.ddbfs.deleted_at shared/.trash/f | grep -q T
+	as $alice "$DDBFS" trash list "$d/shared" >"$tmp/said"
+	says shared/f
+}
+
+control_is_checked() {
+	# What only root may: others' policies, the whole trash, the clock, a sweep of the store.
+	chmod 755 .
+	echo 1 >f && rm f
+	as $bob "$DDBFS" trash empty --now "$mnt" >/dev/null 2>&1 || true
+	content .trash/f 1
+	refused as $bob "$DDBFS" policy set "$d" retention=0
+	equal EPERM "$(sees $bob setxattr . user.ddbfs.retention 0)"
+	refused as $bob "$DDBFS" clock accept "$mnt"
+	equal ok "$(sees $bob access . rx)"
+}
+
+without_allow_other() {
+	cd /
+	mount_down
+	chown $alice:$alice "$mnt" 2>/dev/null || true
+	mount_up
+	cd "$d"
+	echo 1 >f && rm f
+	mv .trash/f f
+	content f 1
+	[ "$(sees $bob stat "$d/f")" = EACCES ] || fail 'another user gets in without allow_other'
+	cd /
+	remount -o allow_other
+}
+
+mount_new -o allow_other
+chmod 755 "$mnt"
+it 'P1 a private file of a private directory, deleted: others cannot stat, list, open, restore or purge it' hidden_in_a_private_directory
+it 'P0 what was private when it was deleted stays private when directories are opened up' private_when_opened_later
+it 'P0 private directories inside a deleted tree stay private' private_in_deleted_trees
+it 'P2 without write permission on the origin nothing is restored or purged' needs_write_permission
+it 'P2 in a sticky directory only the owner restores and purges' sticky_directory
+it 'P3 the owner restores without root' owner_restores
+it 'P3 root restores on a mount without allow_other, and others stay out' without_allow_other
+it 'P4 one sees who deleted his file' who_deleted_it
+it 'undo is of one'\''s own deletions' undo_is_ones_own
+it 'requests of the tool are allowed what the kernel would allow' control_is_checked
+it 'leaves a store that checks clean' check_clean -o allow_other
+done_testing
