@@ -110,3 +110,9 @@ bool lifecycle_is_busy(struct lifecycle *l, uint64_t id)
 {
 	return l->hooks.busy && l->hooks.busy(l->hooks.data, id);
 }
+
+void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change)
+{
+	if (l->hooks.changed)
+		l->hooks.changed(l->hooks.data, change);
+}
