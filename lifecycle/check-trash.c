@@ -189,14 +189,18 @@ static int check_batch(struct check *c, const struct store_row *row, void *data)
 	struct key_parts parts;
 	struct batch batch;
 	char what[64];
+	size_t first;
 
 	if (key_parse(store_codec(c->store), row->key, row->key_size, &parts))
 		return 0;
 	snprintf(what, sizeof(what), "(batch %" PRIu64 " of uid %" PRIu32 ")", parts.seq, parts.uid);
-	if (row->damaged || record_decode_batch(&row->value, &batch) || batch.seq != parts.seq || batch.uid != parts.uid)
-		check_problem_of(c, what, "the record of the batch is damaged");
-	else
+	if (!row->damaged && !record_decode_batch(&row->value, &batch) && batch.seq == parts.seq &&
+	    batch.uid == parts.uid) {
 		check_batch_rows(c, what, &batch);
+	} else {
+		check_problem_of(c, what, "the record of the batch is damaged");
+		batch_rows_of(&c->entries, parts.seq, &first);
+	}
 	return check_step(c);
 }
 
