@@ -51,8 +51,10 @@ mount_new() {
 	exit 1
 }
 
+# mounted [DIRECTORY]
+# shellcheck disable=SC2120
 mounted() {
-	awk -v m="$mnt" '$5 == m { found = 1 } END { exit !found }' /proc/self/mountinfo
+	awk -v m="${1:-$mnt}" '$5 == m { found = 1 } END { exit !found }' /proc/self/mountinfo
 }
 
 remount() {
@@ -116,7 +118,7 @@ trap 'exit 130' INT TERM
 
 # it NAME FUNCTION [ARGUMENT...]
 it() {
-	local name=$1 status
+	local name=$1 status job
 	shift
 
 	number=$((number + 1))
@@ -130,8 +132,10 @@ it() {
 		"$@"
 	) >"$tmp/output" 2>&1 </dev/null &
 	set +m
-	wait_limited $! 2>/dev/null
+	job=$!
+	wait_limited $job 2>/dev/null
 	status=$?
+	kill -9 -- -$job 2>/dev/null # what it left running in the background
 	case $status in
 	0) echo "ok $number - $name" ;;
 	77) echo "ok $number - $name # SKIP $(tail -n 1 "$tmp/output")" ;;

@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+#
+# Mounting, unmounting, dying and hanging.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+second_daemon() {
+	local pid start=$SECONDS other=$tmp/second
+
+	mkdir "$other"
+	pid=$(daemon_pid)
+	exits 11 ddbfs mount "$store" "$other"
+	says "$pid"
+	within 0 3 $((SECONDS - start)) 'seconds until it was refused'
+	exits 11 ddbfs check "$store"
+	echo still >works
+	content works still
+	rmdir "$other"
+}
+
+umount_waits_for_the_disk() {
+	head -c 30000000 /dev/urandom | tee f >"$tmp/f"
+	cd /
+	mount_down
+	! mounted || fail 'still mounted'
+	# The lock is free at once.
+	ddbfs check "$store"
+	mount_up
+	cmp "$d/f" "$tmp/f"
+}
+
+sigterm() {
+	local pid
+
+	echo text >f
+	pid=$(daemon_pid)
+	cd /
+	kill -TERM "$pid"
+	gone() { ! kill -0 "$pid"; }
+	within_seconds 30 gone
+	! mounted || fail 'still mounted'
+	ddbfs check "$store"
+	mount_up
+	content "$d/f" text
+}
+
+busy_mount() {
+	exec 3>f
+	refused ddbfs umount "$mnt"
+	says busy
+	echo still >&3
+	exec 3>&-
+	content f still
+}
+
+dead_mount() {
+	local pid
+
+	echo acknowledged >f
+	mkdir d && echo x >d/g && rm -rf d
+	pid=$(daemon_pid)
+	cd /
+	kill -9 "$pid"
+	within_seconds 10 gives ENOTCONN stat "$mnt/x"
+	exits 13 mount_up
+	says "$mnt"
+	mount_up --force-unmount
+	content "$d/f" acknowledged
+	content "$d/.trash/d/g" x
+	check_clean
+}
+
+hung_mount() {
+	local pid
+
+	echo text >f
+	pid=$(daemon_pid)
+	cd /
+	kill -STOP "$pid"
+	(timeout 100 stat "$mnt/nothing" >/dev/null 2>&1 &)
+	# The store is held by the stopped daemon: refused, not waited for.
+	ddbfs_limit=30 refused mount_up
+	kill -CONT "$pid"
+	content "$d/f" text
+}
+
+writes_survive_the_daemon() {
+	local pid i
+
+	# Everything that was answered is there after kill -9, without any fsync.
+	for i in 1 2 3 4 5; do
+		mkdir -p round$i && cd round$i
+		(n=0 && while echo $n >f$n && echo "$n" >"$tmp/acknowledged"; do n=$((n + 1)); done) 2>/dev/null &
+		sleep 0.$((i * 2))
+		pid=$(daemon_pid)
+		kill -9 "$pid"
+		wait $! 2>/dev/null || true
+		cd /
+		umount -l "$mnt"
+		mount_up
+		cd "$d"
+		last=$(cat "$tmp/acknowledged")
+		echo "round $i: $last files acknowledged"
+		for ((n = 0; n <= last; n++)); do content round$i/f$n $n; done
+	done
+}
+
+removals_survive_the_daemon() {
+	gives ok make d 300 20
+	(
+		n=0
+		while rm d/f$n && echo $n >"$tmp/acknowledged"; do n=$((n + 1)); done
+	) 2>/dev/null &
+	sleep 0.3
+	kill -9 "$(daemon_pid)"
+	wait $! 2>/dev/null || true
+	cd /
+	umount -l "$mnt"
+	mount_up
+	cd "$d"
+	last=$(cat "$tmp/acknowledged")
+	echo "$last removals acknowledged"
+	for ((n = 0; n <= last; n++)); do
+		absent d/f$n
+		exists d/.trash/f$n
+	done
+	equal 300 $(($(count d -type f) + $(count d/.trash -type f))) 'files live and deleted'
+	check_clean
+}
+
+inside_itself() {
+	exits 13 ddbfs mount "$store" "$store"
+	mkdir "$tmp/s"
+	ddbfs init "$tmp/s/store"
+	exits 13 ddbfs mount "$tmp/s/store" "$tmp/s"
+	mkdir "$tmp/s/store/m" 2>/dev/null || true
+	refused ddbfs mount "$tmp/s/store" "$tmp/s/store/m"
+	ln -s "$tmp/s2" "$tmp/link"
+	mkdir "$tmp/s2"
+	exits 13 ddbfs mount "$tmp/s/store" "$tmp/link"
+	! mounted "$tmp/s2" || fail 'a symbolic link was followed'
+	rm -rf "$tmp/s" "$tmp/s2" "$tmp/link"
+}
+
+log_inside() {
+	mkdir "$tmp/l"
+	ddbfs init "$tmp/lstore"
+	exits 2 ddbfs mount --log "$tmp/l/log" "$tmp/lstore" "$tmp/l" || exits 13 ddbfs mount --log "$tmp/l/log" "$tmp/lstore" "$tmp/l"
+	rm -rf "$tmp/l" "$tmp/lstore"
+}
+
+helper_of_mount() {
+	local m=$tmp/helper
+
+	mkdir "$m" "$tmp/programs"
+	ddbfs init "$tmp/hstore"
+	ln -s "$DDBFS" "$tmp/programs/mount.ddbfs"
+	timeout 60 "$tmp/programs/mount.ddbfs" "$tmp/hstore" "$m" -o rw,noatime,nofail,_netdev,allow_other
+	echo text >"$m/f"
+	chmod 755 "$m"
+	equal text "$(as $bob cat "$m/f")"
+	grep " $m fuse" /proc/self/mounts | grep -q "^$tmp/hstore "
+	grep " $m fuse" /proc/self/mounts | grep -q nosuid
+	grep " $m fuse" /proc/self/mounts | grep -q nodev
+	ddbfs umount "$m"
+	rm -rf "$m" "$tmp/hstore" "$tmp/programs"
+}
+
+read_only_mount() {
+	echo text >f
+	rm f
+	echo kept >g
+	cd /
+	remount -o ro
+	content "$d/g" kept
+	content "$d/.trash/f" text
+	gives EROFS open "$d/new" creat,wronly
+	gives EROFS unlink "$d/g"
+	gives EROFS rename "$d/.trash/f" "$d/f"
+	remount
+	content "$d/g" kept
+}
+
+foreground() {
+	local m=$tmp/fg
+
+	mkdir "$m"
+	ddbfs init "$tmp/fgstore"
+	timeout 60 "$DDBFS" mount -f "$tmp/fgstore" "$m" >"$tmp/fg.log" 2>&1 &
+	within_seconds 10 mountpoint -q "$m"
+	echo text >"$m/f"
+	ddbfs umount "$m"
+	wait $!
+	rm -rf "$m" "$tmp/fgstore"
+}
+
+create_on_mount() {
+	local m=$tmp/cm
+
+	mkdir "$m"
+	ddbfs mount --create "$tmp/cstore" "$m"
+	echo text >"$m/f"
+	ddbfs umount "$m"
+	ddbfs mount --create "$tmp/cstore" "$m"
+	content "$m/f" text
+	ddbfs status "$m" >"$tmp/said"
+	says "$tmp/cstore"
+	ddbfs umount "$m"
+	rm -rf "$m" "$tmp/cstore"
+}
+
+mount_new
+it 'D7 a second daemon or tool on a store is refused at once, naming the holder' second_daemon
+it 'D9 umount returns when everything is on disk and the lock is free' umount_waits_for_the_disk
+it 'D9 SIGTERM does the same' sigterm
+it 'a busy mount is not taken away, and says so' busy_mount
+it 'D8 a dead mount is recognised, and cleaned up when asked to' dead_mount
+it 'D8 a hung mount is refused, not waited for' hung_mount
+it 'what write(2) was answered survives kill -9' writes_survive_the_daemon
+it 'what unlink(2) was answered survives kill -9, in the trash' removals_survive_the_daemon
+it 'D10 a store inside its own mount point, and a link as mount point, are refused' inside_itself
+it 'D10 a log inside the mount point is refused' log_inside
+it 'mount.ddbfs takes what mount(8) and fstab give' helper_of_mount
+it 'a read-only mount changes nothing' read_only_mount
+it 'mount -f stays in the foreground until it is unmounted' foreground
+it 'mount --create makes a store once' create_on_mount
+it 'leaves a store that checks clean' check_clean
+done_testing

@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+#
+# Programs that people run on file systems, with what they made compared.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+limit=200
+
+git() {
+	command git -c user.name=test -c user.email=test@example.org -c init.defaultBranch=main "$@"
+}
+
+git_repository() {
+	need git
+	command git clone -q "$top" clone 2>/dev/null || command git clone -q --no-local "$top" clone
+	cd clone
+	git fsck --strict
+	equal "$(command git -C "$top" rev-parse HEAD)" "$(git rev-parse HEAD)" HEAD
+	for i in 1 2 3 4 5; do
+		echo $i >file$i
+		git add file$i
+		git commit -qm "commit $i"
+	done
+	git checkout -qb branch HEAD~3
+	echo other >file1
+	git commit -qam other
+	git rebase -q main 2>/dev/null || { git checkout -q --ours . && git add -A && GIT_EDITOR=true git rebase --continue; }
+	git gc -q --prune=now
+	git repack -adq
+	git fsck --strict
+	git worktree add -q ../worktree main
+	equal 5 "$(cat ../worktree/file5)"
+	git status --short | grep . && fail 'git status shows changes'
+	rm -rf ../clone/.git/objects
+	mv .git/.trash/objects .git/
+	git fsck --strict
+}
+
+tar_out_and_in() {
+	local source=$tmp/tree
+
+	mkdir "$source"
+	cp -a /usr/include "$source/" 2>/dev/null || cp -a /etc "$source/"
+	mkfifo "$source/fifo"
+	ln "$(find "$source" -type f -print -quit)" "$source/linked"
+	tar -C "$source" -cf "$tmp/t.tar" .
+	mkdir out
+	tar -C out -xpf "$tmp/t.tar"
+	same_tree "$source" out
+	tar -C out -cf "$tmp/back.tar" --sort=name .
+	mkdir "$tmp/again"
+	tar -C "$tmp/again" -xpf "$tmp/back.tar"
+	same_tree "$source" "$tmp/again"
+	rm -rf "$tmp/again" "$tmp/t.tar" "$tmp/back.tar" "$source"
+}
+
+rsync_twice() {
+	cp -a /usr/share/doc/. "$tmp/doc" 2>/dev/null || cp -a /etc/. "$tmp/doc"
+	rsync -aHAX "$tmp/doc/" doc/
+	equal '' "$(rsync -aHAX --itemize-changes "$tmp/doc/" doc/)" 'what a second rsync moves'
+	find doc -type f | sed -n '1,50p' | xargs -d '\n' rm
+	rsync -aHAX --delete "$tmp/doc/" doc/
+	same_tree "$tmp/doc" doc
+	rm -rf "$tmp/doc"
+}
+
+sqlite_writers() {
+	local mode p
+
+	need sqlite3
+	for mode in delete wal; do
+		sqlite3 $mode.db "pragma journal_mode=$mode; create table t(w integer, n integer)" >/dev/null
+		for p in 1 2; do
+			(for ((n = 0; n < 100; n++)); do echo "insert into t values($p, $n);"; done |
+				sqlite3 -cmd '.timeout 20000' $mode.db) &
+		done
+		wait
+		equal 200 "$(sqlite3 $mode.db 'select count(*) from t')" "rows in $mode mode"
+		equal ok "$(sqlite3 $mode.db 'pragma integrity_check')"
+		sqlite3 $mode.db 'delete from t where n < 50; vacuum'
+		equal 100 "$(sqlite3 $mode.db 'select count(*) from t')"
+		equal ok "$(sqlite3 $mode.db 'pragma integrity_check')"
+	done
+	equal '' "$(find . -name '*-journal*')" 'journals left'
+}
+
+editor() {
+	local vim
+
+	vim=$(command -v vim.basic || command -v vim.tiny || command -v vim) || skip 'no vim here'
+	echo 'first line' >f
+	chmod 640 f
+	$vim -es -u NONE -c 'set backup writebackup backupcopy=no swapfile' -c 'normal ggOadded' -c wq f </dev/null
+	equal 'added first line' "$(xargs <f)"
+	equal 640 "$(stat -c %a f)" mode
+	equal '' "$(find . -name '*.sw?')" 'swap files left'
+	$vim -es -u NONE -c 'set nobackup writebackup backupcopy=no' -c 'normal ggOmore' -c wq f </dev/null
+	equal 'more added first line' "$(xargs <f)"
+	# The version before the last save was renamed to f~, then removed: it is there to be had back.
+	equal 'added first line' "$(xargs <.trash/f~)" 'the version before'
+}
+
+node_packages() {
+	need npm node
+	mkdir -p library app
+	cat >library/package.json <<'TXT'
+{ "name": "library", "version": "1.2.3", "main": "index.js", "bin": { "tell": "tell.js" } }
+TXT
+	echo 'module.exports = () => "from the library";' >library/index.js
+	printf '#!/usr/bin/env node\nconsole.log(require("./index.js")());\n' >library/tell.js
+	chmod 755 library/tell.js
+	export HOME=$tmp npm_config_cache=$PWD/cache npm_config_update_notifier=false npm_config_offline=true
+	(cd library && npm pack --silent)
+	cd app
+	echo '{ "name": "app", "version": "1.0.0" }' >package.json
+	npm install --silent --no-audit --no-fund ../library/library-1.2.3.tgz
+	equal 'from the library' "$(node -e 'console.log(require("library")())')"
+	equal 'from the library' "$(node_modules/.bin/tell)"
+	rm -rf node_modules
+	npm ci --silent --no-audit --no-fund
+	equal 'from the library' "$(node_modules/.bin/tell)"
+	rm -rf node_modules
+	ddbfs undo
+	equal 'from the library' "$(node_modules/.bin/tell)"
+}
+
+walkers() {
+	mkdir -p a/b/c
+	gives ok make a 50 100
+	gives ok make a/b/c 50 5000
+	rm a/f1 a/b/c/f2
+	equal 98 "$(find . -type f | wc -l)" 'find'
+	equal 98 "$(find . -type f -print0 | xargs -0 stat -c %n | sort -u | wc -l)" 'stat'
+	equal $((49 * 100 + 49 * 5000)) "$(find . -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')" 'bytes by find'
+	equal $((49 * 100 + 49 * 5000)) "$(du -sb --apparent-size a | awk -v d="$(find a -type d -printf '%s\n' | awk '{ s += $1 } END { print s }')" '{ print $1 - d }')" 'bytes by du'
+	ls -lR >"$tmp/said"
+	equal 98 "$(grep -c '^-' "$tmp/said")" 'ls -lR'
+	cp -a a z
+	diff -r a z
+	chmod -R u+rwX,go= z
+	chown -R 12:34 z
+	equal 0 "$(find z ! -user 12 -o ! -group 34 | wc -l)" 'chown -R'
+	find z -name 'f*' -delete
+	equal 0 "$(find z -type f | wc -l)" 'find -delete'
+	touch ./*
+	rm -rf ./*
+	equal '' "$(ls -A)"
+	lists .trash a z
+}
+
+watching() {
+	need inotifywait
+	mkdir d
+	inotifywait -q -m -e create,delete,moved_to,close_write --format '%e %f' d >"$tmp/events" 2>&1 &
+	sleep 1
+	echo x >d/f
+	mv d/f d/g
+	rm d/g
+	sleep 0.5
+	kill $!
+	grep -q 'CREATE f' "$tmp/events"
+	grep -q 'CLOSE_WRITE.* f' "$tmp/events"
+	grep -q 'MOVED_TO g' "$tmp/events"
+	grep -q 'DELETE g' "$tmp/events"
+}
+
+archives_and_copies() {
+	head -c 3000000 /dev/urandom >f
+	gzip -k f
+	cmp f <(gzip -dc f.gz)
+	split -b 100000 f part.
+	cat part.* | cmp - f
+	dd if=f of=g bs=7777 status=none
+	cmp f g
+	cp --reflink=auto f h
+	cp --sparse=always f i
+	install -m 711 f j
+	equal 711 "$(stat -c %a j)"
+	cmp f h && cmp f i && cmp f j
+	sort -R -T . <(seq 100000) | sort -n -T . | cmp - <(seq 100000)
+	truncate -s 0 f && [ ! -s f ]
+	seq 1000 >s && sed -i 's/^/n/' s
+	equal n1000 "$(tail -n 1 s)"
+	mkdir m && mv s m/ && mv m n && content <(head -n 1 n/s) n1
+}
+
+mount_new
+it 'git: clone, commit, rebase, gc, worktree, fsck, and its objects back from the trash' git_repository
+it 'tar out and in: the same tree' tar_out_and_in
+it 'rsync: the second run moves nothing' rsync_twice
+it 'sqlite3: two writers in rollback and in WAL mode' sqlite_writers
+it 'vim: swap file, save by rename, the version before' editor
+it 'npm: install, ci, rm -rf node_modules and undo' node_packages
+it 'find, du, ls, cp, chmod, chown and rm over whole trees' walkers
+it 'inotifywait sees changes' watching
+it 'gzip, split, dd, cp, install, sort and sed' archives_and_copies
+it 'leaves a store that checks clean' check_clean
+done_testing
