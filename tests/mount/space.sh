@@ -65,7 +65,7 @@ full_disk() {
 }
 
 space_comes_back() {
-	local before after
+	local before
 
 	small_store 400m
 	cd "$mnt"
