@@ -22,6 +22,7 @@
 #ifndef FS_CONTROL_H
 #define FS_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -65,6 +66,7 @@ struct control_host {
 	void *data;
 	const char *store_path;
 	const char *mount_point;
+	bool read_only; /* a mount that changes nothing: so do its jobs */
 };
 
 int control_open(struct namei *n, const struct control_host *host, struct control **ret_control);
