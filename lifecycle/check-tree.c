@@ -98,16 +98,14 @@ static void check_numbers(struct check *c, const struct place *at, const struct 
 
 static void count_item(struct check *c, const struct place *at, const struct item *item)
 {
-	bool temporary = at->state == KEY_DEL && item->deletion.cause == ITEM_TEMPORARY;
-	bool counts = S_ISREG(item->mode) && !(item->flags & ITEM_REFERENCE);
+	bool live = at->state == KEY_ACT;
 
-	if (at->state == KEY_ACT) {
+	if (live)
 		c->counters[COUNTER_LIVE_ITEMS]++;
-		c->counters[COUNTER_LIVE_BYTES] += counts ? (int64_t)item->size : 0;
-	} else if (!temporary) {
+	else if (item->deletion.cause != ITEM_TEMPORARY)
 		c->counters[COUNTER_TRASH_ITEMS]++;
-		c->counters[COUNTER_TRASH_BYTES] += counts ? (int64_t)item->size : 0;
-	}
+	if (S_ISREG(item->mode) && !(item->flags & ITEM_REFERENCE))
+		c->counters[live ? COUNTER_LIVE_BYTES : COUNTER_TRASH_BYTES] += (int64_t)item->size;
 }
 
 /* What a name and a LINK have in common. */
