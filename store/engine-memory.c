@@ -394,7 +394,7 @@ static void body_zero(struct memory *m, uint64_t body, uint64_t offset, uint64_t
 /* Cutting a unit takes all that is behind the cut; what is before it stays data. */
 static void body_truncate(struct memory *m, uint64_t body, uint64_t offset)
 {
-	body_zero(m, body, offset, INT64_MAX);
+	body_zero(m, body, offset, UINT64_C(1) << 63);
 }
 
 static int make_groups(struct memory *m, uint64_t body, uint64_t offset, uint64_t length)
