@@ -1,0 +1,315 @@
+/*
+ * control-list.c - "list": what was deleted in and below a directory.
+ *
+ * In: path; of filters since_ns (an age), uid, name (a pattern), limit.
+ * Rows: path (where it was), trash_path (where it is to be seen), shown_path
+ * (where it was, with the name that tells it from others), type, size,
+ * deleted_at_ns, expires_at_ns, uid, gid, pid, command, cause, batch, id.
+ *
+ * Directories wait in a list rather than on the stack, since trees may be deep;
+ * rows are taken a page at a time, so that nothing is said while lifecycle is
+ * being asked.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/bytes.h"
+#include "fs/control-internal.h"
+#include "store/util.h"
+
+#define PAGE_ROWS 64
+
+/* What is needed of an entry once it is released. */
+struct found {
+	struct place at;
+	struct item item; /* its borrowed pointers are NULL */
+	int64_t expires_ns;
+	bool shadow;
+	char shown[ENTRY_NAME_MAX + 1];
+};
+
+struct page {
+	struct found rows[PAGE_ROWS];
+	size_t count;
+	struct key last;
+	bool more;
+};
+
+/* A directory whose view is to be listed. */
+struct pending {
+	struct pending *next;
+	uint64_t directory;
+	char *path; /* as it was */
+	char *view; /* its view's path */
+};
+
+struct listing {
+	struct job *job;
+	struct pending *pending;
+	struct page *page;
+	uint64_t looked_at, said;
+	int64_t since_ns; /* deleted before: left out */
+	int64_t uid; /* -1: all */
+	int64_t limit; /* -1: none */
+	char *name; /* NULL: all */
+};
+
+/* ---- one row ---------------------------------------------------------------- */
+
+static const char *type_name(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	default:
+		return "device";
+	}
+}
+
+static const char *cause_name(const struct found *f)
+{
+	static const char *const names[] = {
+		[ITEM_REMOVED] = "removed",   [ITEM_REPLACED] = "replaced",   [ITEM_EXPIRED] = "expired",
+		[ITEM_EVICTED] = "evicted",   [ITEM_TEMPORARY] = "temporary",
+	};
+	uint8_t cause = f->item.deletion.cause;
+
+	/* A live item of a deleted directory was not deleted itself. */
+	if (!(f->item.flags & ITEM_DELETION))
+		return "inside";
+	return cause < ARRAY_SIZE(names) && names[cause] ? names[cause] : "unknown";
+}
+
+static void set_path(json_t *row, const char *key, const char *directory, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", directory[1] ? directory : "", name) >= 0)
+		bytes_to_json(row, key, path);
+}
+
+static void say_row(struct listing *l, const struct pending *in, const struct found *f)
+{
+	const struct deletion *d = &f->item.deletion;
+	json_t *row = json_pack("{ss sI sI sI ss sI}", "type", type_name(f->item.mode), "size",
+				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0), "deleted_at_ns",
+				(json_int_t)f->at.seq, "expires_at_ns", (json_int_t)f->expires_ns, "cause", cause_name(f),
+				"id", (json_int_t)f->item.id);
+
+	set_path(row, "path", in->path, f->at.name);
+	set_path(row, "shown_path", in->path, f->shown);
+	set_path(row, "trash_path", in->view, f->shown);
+	json_object_update_new(row, json_pack("{sI sI sI sI}", "uid", (json_int_t)d->uid, "gid", (json_int_t)d->gid, "pid",
+					      (json_int_t)d->pid, "batch", (json_int_t)d->batch));
+	bytes_to_json(row, "command", d->command);
+	job_row(l->job, row);
+	l->said++;
+}
+
+static bool is_wanted(const struct listing *l, const struct found *f)
+{
+	if (l->since_ns && (int64_t)f->at.seq < l->since_ns)
+		return false;
+	if (l->uid >= 0 && (!(f->item.flags & ITEM_DELETION) || f->item.deletion.uid != l->uid))
+		return false;
+	return !l->name || fnmatch(l->name, f->at.name, 0) == 0;
+}
+
+/* ---- pages ------------------------------------------------------------------- */
+
+static bool take_entry(void *data, const struct entry *e, const struct key *key)
+{
+	struct page *p = data;
+	struct found *f = &p->rows[p->count];
+
+	*f = (struct found){ .at = e->at, .item = e->item, .expires_ns = e->expires_ns, .shadow = e->shadow };
+	f->item.xattrs = f->item.content = NULL;
+	memcpy(f->shown, e->shown, sizeof(f->shown));
+	p->last = *key;
+	p->more = ++p->count == PAGE_ROWS;
+	return p->more;
+}
+
+static int push(struct listing *l, uint64_t directory, char *path, char *view)
+{
+	struct pending *p = path && view ? calloc(1, sizeof(*p)) : NULL;
+
+	if (!p) {
+		free(path);
+		free(view);
+		return -ENOMEM;
+	}
+	*p = (struct pending){ .next = l->pending, .directory = directory, .path = path, .view = view };
+	l->pending = p;
+	return 0;
+}
+
+static void pending_free(struct pending *p)
+{
+	free(p->path);
+	free(p->view);
+	free(p);
+}
+
+static int push_shadow(struct listing *l, const struct pending *in, const struct found *f)
+{
+	char *path = NULL, *view = NULL;
+
+	if (asprintf(&path, "%s/%s", in->path[1] ? in->path : "", f->at.name) < 0)
+		path = NULL;
+	/* By its own .trash, not by the shadow, whose name a deleted item may bear. */
+	if (path && asprintf(&view, "%s/%s", path, store_trash_name(job_store(l->job))) < 0)
+		view = NULL;
+	return push(l, f->item.id, path, view);
+}
+
+/* 0, 1 to stop, negative errno. */
+static int list_page(struct listing *l, const struct pending *in)
+{
+	struct page *p = l->page;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const struct found *f = &p->rows[i];
+		int result = 0;
+
+		if (f->shadow)
+			result = push_shadow(l, in, f);
+		else if (is_wanted(l, f))
+			say_row(l, in, f);
+		if (result)
+			return result;
+		if (l->limit >= 0 && l->said >= (uint64_t)l->limit)
+			return 1;
+	}
+	l->looked_at += p->count;
+	return job_throttle(l->job) || job_progress(l->job, l->looked_at, 0);
+}
+
+static int list_directory(struct listing *l, const struct pending *in)
+{
+	struct key after;
+	int result = job_may_list(l->job, in->directory);
+
+	if (result)
+		return result;
+	do {
+		bool first = !l->page->more;
+
+		after = l->page->last;
+		l->page->count = 0;
+		l->page->more = false;
+		result = lifecycle_list(job_lifecycle(l->job), in->directory, first ? NULL : &after, take_entry, l->page);
+		if (result >= 0)
+			result = list_page(l, in);
+	} while (result == 0 && l->page->more);
+	l->page->more = false;
+	return result;
+}
+
+/* What the actor may not see below the first directory, or what was destroyed meanwhile, is left out, as in the tree. */
+static int list_all(struct listing *l)
+{
+	int result = 0;
+
+	for (bool first = true; result == 0 && l->pending; first = false) {
+		struct pending *p = l->pending;
+
+		l->pending = p->next;
+		result = list_directory(l, p);
+		if (!first && (result == -EACCES || result == -ENOENT))
+			result = 0;
+		pending_free(p);
+	}
+	return result;
+}
+
+/* ---- the request --------------------------------------------------------------- */
+
+static int set_filters(struct listing *l)
+{
+	int64_t age = job_number(l->job, "since_ns");
+	const json_t *uid = json_object_get(l->job->request, "uid"), *limit = json_object_get(l->job->request, "limit");
+	int result = bytes_from_json(l->job->request, "name", &l->name);
+
+	l->since_ns = age > 0 ? store_now_ns(job_store(l->job)) - age : 0;
+	l->uid = uid ? json_integer_value(uid) : -1;
+	l->limit = limit ? json_integer_value(limit) : -1;
+	return result == -ENOENT ? 0 : result;
+}
+
+/* The path as it was and the view's: of /d they are /d and /d/.trash, of /d/.trash too. */
+static int push_first(struct listing *l, const char *path, const struct target *t)
+{
+	const char *trash = store_trash_name(job_store(l->job));
+	size_t size = strlen(path), trash_size = strlen(trash) + 1;
+	char *plain = strdup(path), *view = NULL;
+
+	if (!plain)
+		return -ENOMEM;
+	if (t->kind == TARGET_DIRECTORY && asprintf(&view, "%s/%s", path[1] ? path : "", trash) < 0)
+		view = NULL;
+	if (t->kind != TARGET_DIRECTORY)
+		view = strdup(path);
+	if (t->kind == TARGET_VIEW && size >= trash_size && plain[size - trash_size] == '/' &&
+	    !strcmp(plain + size - trash_size + 1, trash))
+		plain[util_max(size - trash_size, (size_t)1)] = '\0';
+	return push(l, t->directory, plain, view);
+}
+
+static int list(struct listing *l, const char *path, const struct target *t)
+{
+	int result = set_filters(l);
+
+	l->page = calloc(1, sizeof(*l->page));
+	if (!l->page)
+		return -ENOMEM;
+	if (result == 0)
+		result = push_first(l, path, t);
+	return result || l->limit == 0 ? result : list_all(l);
+}
+
+static void listing_release(struct listing *l)
+{
+	struct pending *next;
+
+	for (struct pending *p = l->pending; p; p = next) {
+		next = p->next;
+		pending_free(p);
+	}
+	free(l->page);
+	free(l->name);
+}
+
+void job_list(struct job *j)
+{
+	_cleanup_(target_release) struct target t = { 0 };
+	_cleanup_free_ char *path = NULL;
+	struct listing l = { .job = j };
+	int result;
+
+	if (job_target(j, "path", false, &path, &t))
+		return;
+	if (!t.directory) {
+		job_error(j, CONTROL_NOT_FOUND, path, "not a directory; give the directory it was deleted in");
+		return;
+	}
+	result = list(&l, path, &t);
+	if (job_cancelled(j))
+		job_error(j, CONTROL_INTERRUPTED, NULL, "interrupted; the list is not complete");
+	else if (result < 0)
+		job_error_errno(j, path, result);
+	else
+		job_result(j, CONTROL_DONE, json_pack("{sI}", "count", (json_int_t)l.said));
+	listing_release(&l);
+}

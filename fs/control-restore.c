@@ -1,0 +1,226 @@
+/*
+ * control-restore.c - "restore": brings one deleted item back.
+ *
+ * In: path; to (a live directory; without it, to where it was); taken: refuse,
+ * skip, rename or replace. Progress. Result: path, restored_path, items,
+ * skipped.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/access.h"
+#include "fs/bytes.h"
+#include "fs/control-internal.h"
+#include "store/util.h"
+
+#define NAMES_MAX 10000 /* "name (restored 10000)": then the name counts as taken */
+
+struct restoration {
+	struct job *job;
+	const char *path; /* as it was asked for */
+	const char *taken;
+	struct place at;
+	const struct item *item;
+	uint64_t done;
+	char *result_path;
+};
+
+static bool show_progress(void *data, uint64_t done)
+{
+	struct restoration *r = data;
+
+	r->done = done;
+	return job_progress(r->job, done, 0);
+}
+
+/* ---- rights -------------------------------------------------------------------- */
+
+/*
+ * To its origin: like a rename within the directory it lies in. Where that, or
+ * one above it, is deleted too, it is brought back as well: which asks for the
+ * same right to each of them.
+ */
+static int check_origin(struct restoration *r)
+{
+	struct namei *n = r->job->control->namei;
+	int result = access_restore(n, &r->job->actor, &r->at, r->item, r->at.directory);
+	uint64_t directory = r->at.directory;
+
+	while (result == 0 && directory != KEY_ID_ROOT) {
+		_cleanup_(tree_release) struct tree_directory d = { 0 };
+
+		result = tree_load(job_store(r->job), directory, &d);
+		if (result == 0 && !tree_is_live(&d))
+			result = access_restore(n, &r->job->actor, &d.guard.at, &d.own, d.guard.at.directory);
+		directory = d.guard.at.directory;
+	}
+	return result;
+}
+
+/* ---- restoring ----------------------------------------------------------------- */
+
+static int restore_as(struct restoration *r, uint64_t parent, const char *name)
+{
+	unsigned flags = strcmp(r->taken, "replace") ? RESTORE_NOREPLACE : 0;
+
+	return lifecycle_restore(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name, flags, show_progress, r);
+}
+
+/* "name (restored)", "name (restored 2)", ... of at most KEY_NAME_MAX bytes, not cut within a character. */
+static void other_name(const char *name, unsigned number, char ret_name[KEY_NAME_MAX + 1])
+{
+	char suffix[32];
+	size_t size = strlen(name), room;
+
+	if (number == 1)
+		snprintf(suffix, sizeof(suffix), " (restored)");
+	else
+		snprintf(suffix, sizeof(suffix), " (restored %u)", number);
+	room = KEY_NAME_MAX - strlen(suffix);
+	if (size > room) {
+		size = room;
+		while (size && ((uint8_t)name[size] & 0xc0) == 0x80)
+			size--;
+	}
+	memcpy(ret_name, name, size);
+	strcpy(ret_name + size, suffix);
+}
+
+/* Into a directory the user chose, under the first name that is free if he wishes. */
+static int restore_to(struct restoration *r, const char *directory, uint64_t parent)
+{
+	bool rename = !strcmp(r->taken, "rename");
+	char name[KEY_NAME_MAX + 1];
+	int result;
+
+	strcpy(name, r->at.name);
+	result = restore_as(r, parent, name);
+	for (unsigned i = 1; rename && result == -EEXIST && i <= NAMES_MAX; i++) {
+		other_name(r->at.name, i, name);
+		result = restore_as(r, parent, name);
+	}
+	if (result == 0 && asprintf(&r->result_path, "%s/%s", directory[1] ? directory : "", name) < 0)
+		result = -ENOMEM;
+	return result;
+}
+
+static int restore_origin(struct restoration *r)
+{
+	unsigned flags = RESTORE_PARENTS;
+
+	if (!strcmp(r->taken, "rename"))
+		flags |= RESTORE_RENAME;
+	else if (strcmp(r->taken, "replace") != 0)
+		flags |= RESTORE_NOREPLACE;
+	return lifecycle_restore_origin(job_lifecycle(r->job), &r->job->actor, &r->at, flags, show_progress, r,
+					&r->result_path);
+}
+
+/* ---- the answer ---------------------------------------------------------------- */
+
+static void say_restored(struct restoration *r, bool skipped)
+{
+	json_t *result = json_pack("{sI sb}", "items", (json_int_t)(skipped ? 0 : util_max(r->done, UINT64_C(1))),
+				   "skipped", skipped);
+
+	bytes_to_json(result, "path", r->path);
+	bytes_to_json(result, "restored_path", r->result_path ? r->result_path : r->path);
+	job_result(r->job, CONTROL_DONE, result);
+}
+
+static void say_failed(struct restoration *r, int result)
+{
+	switch (result) {
+	case -EEXIST:
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "its name is taken; give --rename, --replace, --skip or --to DIR");
+		break;
+	case -ENOTDIR:
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "where it was, a directory on the way is a file now; give --to DIR, or move that file away");
+		break;
+	case -EISDIR:
+	case -ENOTEMPTY:
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "a directory bears its name and is not replaced; give --rename or --to DIR");
+		break;
+	case -ENOENT:
+		job_error(r->job, CONTROL_NOT_FOUND, r->path, "no longer in the trash: it expired, or is back already");
+		break;
+	case -EINTR:
+		job_error(r->job, CONTROL_INTERRUPTED, r->path,
+			  "interrupted after %llu items; nothing is lost, the same command goes on from there",
+			  (unsigned long long)r->done);
+		break;
+	default:
+		job_error_errno(r->job, r->path, result);
+	}
+}
+
+static void finish(struct restoration *r, int result)
+{
+	job_settle(r->job);
+	if (result == 0)
+		say_restored(r, false);
+	else if (result == -EEXIST && !strcmp(r->taken, "skip"))
+		say_restored(r, true);
+	else
+		say_failed(r, result);
+	free(r->result_path);
+}
+
+/* *ret_parent is 0 without a "to". 0, or said and a negative errno. */
+static int find_parent(struct job *j, char **ret_to, uint64_t *ret_parent)
+{
+	_cleanup_(target_release) struct target to = { 0 };
+	int result;
+
+	*ret_parent = 0;
+	if (!json_object_get(j->request, "to") && !json_object_get(j->request, "to_hex"))
+		return 0;
+	result = job_target(j, "to", false, ret_to, &to);
+	if (result)
+		return result;
+	if (to.kind != TARGET_DIRECTORY) {
+		job_error(j, CONTROL_USAGE, *ret_to, "not a directory outside of the trash; give one");
+		return -EINVAL;
+	}
+	*ret_parent = to.directory;
+	return 0;
+}
+
+static void restore(struct job *j, const char *path, const struct target *t, const char *to, uint64_t parent)
+{
+	const char *taken = json_string_value(json_object_get(j->request, "taken"));
+	struct restoration r = {
+		.job = j,
+		.path = path,
+		.taken = taken ? taken : "refuse",
+		.at = t->entry.at,
+		.item = &t->entry.item,
+	};
+	int result = parent ? access_restore(j->control->namei, &j->actor, &r.at, r.item, parent) : check_origin(&r);
+
+	if (result)
+		job_error_errno(j, path, result);
+	else
+		finish(&r, parent ? restore_to(&r, to, parent) : restore_origin(&r));
+}
+
+void job_restore(struct job *j)
+{
+	_cleanup_(target_release) struct target t = { 0 };
+	_cleanup_free_ char *path = NULL, *to = NULL;
+	uint64_t parent;
+
+	if (job_refused_read_only(j) || job_target(j, "path", true, &path, &t))
+		return;
+	if (t.kind == TARGET_VIEW)
+		job_error(j, CONTROL_USAGE, path, "a trash itself; name what is in it");
+	else if (t.kind != TARGET_ENTRY)
+		job_error(j, CONTROL_NOT_FOUND, path, "not deleted; 'ddbfs trash list' says what is");
+	else if (!find_parent(j, &to, &parent))
+		restore(j, path, &t, to, parent);
+}

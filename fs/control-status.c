@@ -1,0 +1,332 @@
+/*
+ * control-status.c - "status", "policy", "df": what is; and the text of
+ * `/.ddbfs/stats`.
+ *
+ * status: result version, store, mount_point, pid, trash_name, read_only,
+ * retention_ns, live, trash, destroyed, restored, next_due_ns, space, engine,
+ * clock. policy: in path; result the policies in force. df: progress; result
+ * live, trash, removed, replaced, purged, due_day, space.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/access.h"
+#include "fs/bytes.h"
+#include "fs/control-internal.h"
+#include "store/util.h"
+
+#define DAY_NS (86400 * CLOCK_SECOND_NS)
+
+json_t *job_amount(int64_t items, int64_t bytes)
+{
+	return json_pack("{sI sI}", "items", (json_int_t)items, "bytes", (json_int_t)bytes);
+}
+
+json_t *job_space(struct job *j)
+{
+	struct store_space s;
+
+	if (store_space(job_store(j), &s))
+		return NULL;
+	return json_pack("{sI sI sI sI}", "used", (json_int_t)s.used_bytes, "free", (json_int_t)s.free_bytes, "total",
+			 (json_int_t)s.total_bytes, "reserve", (json_int_t)s.reserve_bytes);
+}
+
+int64_t job_next_due(struct job *j)
+{
+	struct store_query q = { .limit = 1, .attributes_only = true };
+	struct store_page page = { 0 };
+	struct key_parts parts;
+	int64_t due = ITEM_FOREVER;
+
+	key_range_due(ITEM_FOREVER - 1, &q.range);
+	if (store_query(job_store(j), &q, &page) == 0 && page.count &&
+	    key_parse(store_codec(job_store(j)), page.rows[0].key, page.rows[0].key_size, &parts) == 0)
+		due = parts.due_ns;
+	store_page_release(&page);
+	return due;
+}
+
+/* ---- status ------------------------------------------------------------------------ */
+
+static json_t *engine_to_json(struct job *j)
+{
+	struct store_status s = { 0 };
+
+	store_status(job_store(j), &s);
+	return json_pack("{sb si ss* sI sI sI sI sI sI sb}", "read_only", s.read_only, "error", s.error, "problem", s.problem,
+			 "checkpoints", (json_int_t)s.checkpoints, "syncs", (json_int_t)s.syncs, "journal_bytes",
+			 (json_int_t)s.journal_bytes, "overlay_bytes", (json_int_t)s.overlay_bytes, "replayed",
+			 (json_int_t)s.replayed, "free_pending", (json_int_t)s.free_pending, "memory_locked",
+			 s.memory_locked);
+}
+
+static json_t *clock_to_json(struct job *j)
+{
+	int64_t jump_ns = 0;
+	bool suspect = lifecycle_clock_suspect(job_lifecycle(j), &jump_ns);
+
+	return json_pack("{sI sb sI}", "now_ns", (json_int_t)store_now_ns(job_store(j)), "suspect", suspect, "jump_ns",
+			 (json_int_t)(suspect ? jump_ns : 0));
+}
+
+static json_t *destroyed_to_json(const int64_t c[STORE_COUNTERS_MAX])
+{
+	return json_pack("{sI sI sI sI}", "user", (json_int_t)c[COUNTER_DESTROYED_USER], "expired",
+			 (json_int_t)c[COUNTER_DESTROYED_EXPIRED], "evicted", (json_int_t)c[COUNTER_DESTROYED_EVICTED],
+			 "versions", (json_int_t)c[COUNTER_DESTROYED_VERSIONS]);
+}
+
+void job_status(struct job *j)
+{
+	const struct control_host *h = &j->control->host;
+	int64_t c[STORE_COUNTERS_MAX] = { 0 };
+	struct policy policy = { 0 };
+	json_t *result;
+	int error = record_get_counters(job_store(j), c);
+
+	if (!error)
+		error = lifecycle_policy(job_lifecycle(j), KEY_ID_ROOT, &policy);
+	if (error) {
+		job_error_errno(j, NULL, error);
+		return;
+	}
+	result = json_pack("{ss si ss sb sI}", "version", DDBFS_VERSION, "pid", (int)getpid(), "trash_name",
+			   store_trash_name(job_store(j)), "read_only", h->read_only, "retention_ns",
+			   (json_int_t)policy.retention_ns);
+	bytes_to_json(result, "store", h->store_path);
+	bytes_to_json(result, "mount_point", h->mount_point);
+	json_object_set_new(result, "live", job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]));
+	json_object_set_new(result, "trash", job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]));
+	json_object_set_new(result, "destroyed", destroyed_to_json(c));
+	json_object_set_new(result, "restored", json_integer(c[COUNTER_RESTORED]));
+	json_object_set_new(result, "next_due_ns", json_integer(job_next_due(j)));
+	json_object_set_new(result, "space", job_space(j));
+	json_object_set_new(result, "engine", engine_to_json(j));
+	json_object_set_new(result, "clock", clock_to_json(j));
+	job_result(j, CONTROL_DONE, result);
+}
+
+/* ---- policy ------------------------------------------------------------------------ */
+
+void job_policy(struct job *j)
+{
+	_cleanup_(target_release) struct target t = { 0 };
+	_cleanup_free_ char *path = NULL;
+	struct policy p;
+	json_t *result;
+	int error;
+
+	if (job_target(j, "path", false, &path, &t))
+		return;
+	if (t.kind != TARGET_DIRECTORY) {
+		job_error(j, CONTROL_NOT_FOUND, path, "not a directory outside of the trash");
+		return;
+	}
+	error = lifecycle_policy(job_lifecycle(j), t.directory, &p);
+	if (error) {
+		job_error_errno(j, path, error);
+		return;
+	}
+	result = json_pack("{sI sI sI sI sI sb sb}", "retention_ns", (json_int_t)p.retention_ns, "versions",
+			   (json_int_t)p.versions, "temporary_ns", (json_int_t)p.temporary_ns, "grace_ns",
+			   (json_int_t)p.grace_ns, "trash_max", (json_int_t)p.trash_max, "protect", p.protect, "hold",
+			   p.hold);
+	bytes_to_json(result, "path", path);
+	job_result(j, CONTROL_DONE, result);
+}
+
+/* ---- df ------------------------------------------------------------------------------ */
+
+struct sum {
+	int64_t items, bytes;
+};
+
+static void sum_add(struct sum *s, uint64_t bytes)
+{
+	s->items++;
+	s->bytes += (int64_t)bytes;
+}
+
+struct usage {
+	struct job *job;
+	struct sum removed, replaced, purged, due_day;
+	int64_t tomorrow_ns;
+	uint64_t looked_at;
+};
+
+/* A file with several names counts its bytes once, in the totals; here, where its names are, none. */
+static void add_item(struct usage *u, const struct item *item)
+{
+	const struct deletion *d = &item->deletion;
+	uint64_t bytes = S_ISREG(item->mode) && !(item->flags & ITEM_REFERENCE) ? item->size : 0;
+
+	if (d->cause == ITEM_TEMPORARY)
+		return;
+	if (d->flags & DELETION_PURGED)
+		sum_add(&u->purged, bytes);
+	else if (d->cause == ITEM_REPLACED)
+		sum_add(&u->replaced, bytes);
+	else
+		sum_add(&u->removed, bytes);
+	if (d->destroy_ns <= u->tomorrow_ns)
+		sum_add(&u->due_day, bytes);
+}
+
+/* One row of TRASH: the item it names, if that is still there and not damaged. */
+static void add_row(struct usage *u, const struct store_row *row)
+{
+	struct store *s = job_store(u->job);
+	struct store_value value = { 0 };
+	struct trash_row trash;
+	struct item item;
+
+	if (row->damaged || record_decode_trash(store_codec(s), &row->value, &trash))
+		return;
+	if (store_get(s, &trash.key, true, &value) == 0 && record_decode_item(&value, &item) == 0)
+		add_item(u, &item);
+	store_value_release(&value);
+}
+
+static int add_up(struct usage *u)
+{
+	struct store_query q = { 0 };
+	struct store_page page = { .more = true };
+	struct key after;
+	int result = 0;
+
+	key_range_trash(0, UINT64_MAX, &q.range);
+	while (page.more) {
+		store_page_release(&page);
+		result = store_query(job_store(u->job), &q, &page);
+		if (result)
+			return result;
+		for (size_t i = 0; i < page.count; i++)
+			add_row(u, &page.rows[i]);
+		u->looked_at += page.count;
+		after = page.next;
+		q.after = &after;
+		if (job_progress(u->job, u->looked_at, 0)) {
+			result = -EINTR;
+			break;
+		}
+	}
+	store_page_release(&page);
+	return result;
+}
+
+void job_df(struct job *j)
+{
+	struct usage u = { .job = j, .tomorrow_ns = store_now_ns(job_store(j)) + DAY_NS };
+	int64_t c[STORE_COUNTERS_MAX] = { 0 };
+	json_t *result;
+	int error = record_get_counters(job_store(j), c);
+
+	if (!error)
+		error = add_up(&u);
+	if (error == -EINTR) {
+		job_error(j, CONTROL_INTERRUPTED, NULL, "interrupted");
+		return;
+	}
+	if (error) {
+		job_error_errno(j, NULL, error);
+		return;
+	}
+	result = json_pack("{so so so so so so so*}", "live", job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]),
+			   "trash", job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]), "removed",
+			   job_amount(u.removed.items, u.removed.bytes), "replaced",
+			   job_amount(u.replaced.items, u.replaced.bytes), "purged",
+			   job_amount(u.purged.items, u.purged.bytes), "due_day",
+			   job_amount(u.due_day.items, u.due_day.bytes), "space", job_space(j));
+	job_result(j, CONTROL_DONE, result);
+}
+
+/* ---- /.ddbfs/stats ------------------------------------------------------------------- */
+
+static void stat_line(FILE *f, const char *name, const char *help, const char *type, int64_t value)
+{
+	fprintf(f, "# HELP ddbfs_%s %s\n# TYPE ddbfs_%s %s\nddbfs_%s %" PRId64 "\n", name, help, name, type, name, value);
+}
+
+static void stat_destroyed(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
+{
+	static const struct {
+		const char *cause;
+		enum item_counter counter;
+	} causes[] = {
+		{ "user", COUNTER_DESTROYED_USER },
+		{ "expired", COUNTER_DESTROYED_EXPIRED },
+		{ "evicted", COUNTER_DESTROYED_EVICTED },
+		{ "versions", COUNTER_DESTROYED_VERSIONS },
+	};
+
+	fputs("# HELP ddbfs_destroyed_total Items destroyed, by cause.\n# TYPE ddbfs_destroyed_total counter\n", f);
+	for (unsigned i = 0; i < ARRAY_SIZE(causes); i++)
+		fprintf(f, "ddbfs_destroyed_total{cause=\"%s\"} %" PRId64 "\n", causes[i].cause, c[causes[i].counter]);
+}
+
+static void stat_items(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
+{
+	stat_line(f, "live_items", "Names of live items.", "gauge", c[COUNTER_LIVE_ITEMS]);
+	stat_line(f, "live_bytes", "Sizes of live files, each once.", "gauge", c[COUNTER_LIVE_BYTES]);
+	stat_line(f, "trash_items", "Names of deleted items.", "gauge", c[COUNTER_TRASH_ITEMS]);
+	stat_line(f, "trash_bytes", "Sizes of files with deleted names only.", "gauge", c[COUNTER_TRASH_BYTES]);
+	stat_line(f, "restored_total", "Items restored.", "counter", c[COUNTER_RESTORED]);
+	stat_destroyed(f, c);
+}
+
+static void stat_engine(FILE *f, struct store *s)
+{
+	struct store_status status = { 0 };
+	struct store_space space = { 0 };
+
+	store_status(s, &status);
+	stat_line(f, "store_read_only", "1 after a failed write: nothing is written any more.", "gauge", status.read_only);
+	stat_line(f, "checkpoints_total", "Checkpoints since the mount.", "counter", (int64_t)status.checkpoints);
+	stat_line(f, "syncs_total", "Syncs since the mount.", "counter", (int64_t)status.syncs);
+	stat_line(f, "journal_bytes", "Bytes of the journal in use.", "gauge", (int64_t)status.journal_bytes);
+	stat_line(f, "overlay_bytes", "Bytes of changes held in memory.", "gauge", (int64_t)status.overlay_bytes);
+	stat_line(f, "free_pending", "Runs and bodies waiting to be given back.", "gauge", (int64_t)status.free_pending);
+	stat_line(f, "memory_locked", "1 if keys cannot reach swap.", "gauge", status.memory_locked);
+	if (store_space(s, &space))
+		return;
+	stat_line(f, "space_used_bytes", "Bytes on disk of this store.", "gauge", (int64_t)space.used_bytes);
+	stat_line(f, "space_free_bytes", "Bytes that writes may still use.", "gauge", (int64_t)space.free_bytes);
+	stat_line(f, "space_reserve_bytes", "Bytes kept for deletions.", "gauge", (int64_t)space.reserve_bytes);
+}
+
+int control_stats(struct control *c, char **ret_text, size_t *ret_size)
+{
+	struct store *s = namei_store(c->namei);
+	int64_t counters[STORE_COUNTERS_MAX] = { 0 }, jump_ns = 0;
+	char *text = NULL, *own = NULL;
+	size_t size = 0, own_size = 0;
+	FILE *f;
+	int result = record_get_counters(s, counters);
+
+	if (result)
+		return result;
+	f = open_memstream(&text, &size);
+	if (!f)
+		return -ENOMEM;
+	stat_items(f, counters);
+	stat_engine(f, s);
+	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.", "gauge",
+		  lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));
+	if (c->host.stats)
+		c->host.stats(c->host.data, &own, &own_size);
+	if (own)
+		fwrite(own, 1, own_size, f);
+	free(own);
+	if (fclose(f)) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret_text = text;
+	*ret_size = size;
+	return 0;
+}

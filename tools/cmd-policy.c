@@ -1,0 +1,215 @@
+/*
+ * cmd-policy.c - the friendly face of the policy attributes of directories.
+ *
+ * They are the extended attributes user.ddbfs.NAME (trusted.ddbfs.NAME for
+ * root's minimum), set and removed by the ordinary system calls: the file
+ * system checks rights and values, here only words are found for what it said.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "fs/bytes.h"
+#include "lifecycle/lifecycle.h"
+#include "store/util.h"
+#include "tools/client.h"
+#include "tools/print.h"
+#include "tools/table.h"
+
+#define VALUE_MAX 256
+
+static const char *const names[] = { "retention", "versions", "temporary", "grace", "trash_max", "protect", "hold" };
+
+static const struct table_column columns[] = {
+	{ "POLICY", false }, { "IN FORCE", false }, { "SET", false }, { "SET ON", false },
+};
+
+/* The value that is set on `path` itself. Its length; 0: none. */
+static size_t value_on(const char *path, const char *prefix, const char *name, char value[VALUE_MAX])
+{
+	_cleanup_free_ char *full = print_format("%s%s", prefix, name);
+	ssize_t size = getxattr(path, full, value, VALUE_MAX - 1);
+
+	if (size <= 0)
+		return 0;
+	value[size] = '\0';
+	return (size_t)size;
+}
+
+/* The nearest directory from `path` up to the mount point that sets `name`. NULL: none. */
+static char *setter(const struct client *c, const char *name, char value[VALUE_MAX])
+{
+	_cleanup_free_ char *inner = strdup(c->inner);
+
+	while (inner) {
+		_cleanup_free_ char *path = client_shown(c, inner);
+		char *slash = strrchr(inner, '/');
+
+		if (value_on(path, POLICY_PREFIX_USER, name, value) || value_on(path, POLICY_PREFIX_TRUSTED, name, value))
+			return util_steal(path);
+		if (!inner[1])
+			break;
+		slash[slash == inner] = '\0';
+	}
+	return NULL;
+}
+
+static char *in_force(const json_t *result, const char *name)
+{
+	_cleanup_free_ char *key_ns = print_format("%s_ns", name);
+	const json_t *time = json_object_get(result, key_ns), *value = json_object_get(result, name);
+	char text[PRINT_TIME_MAX];
+	int64_t number = json_integer_value(value);
+
+	if (time)
+		return print_format("%s", json_integer_value(time) ? print_duration(json_integer_value(time), text) :
+				    !strcmp(name, "retention")	   ? "destroyed at once" :
+								     "off");
+	if (json_is_boolean(value))
+		return print_format("%s", json_is_true(value) ? "yes" : "no");
+	if (!strcmp(name, "trash_max"))
+		return print_format("%s", number ? print_size((uint64_t)number, text) : "no limit");
+	return print_format("%lld", (long long)number);
+}
+
+static void print_policies(const struct client *c, json_t *result)
+{
+	struct table t;
+
+	if (table_init(&t, columns, ARRAY_SIZE(columns)) < 0)
+		return;
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		char value[VALUE_MAX] = "";
+		_cleanup_free_ char *where = setter(c, names[i], value);
+		_cleanup_free_ char *force = in_force(result, names[i]);
+		_cleanup_free_ char *quoted = where ? print_quoted(where) : print_format("(default)");
+		_cleanup_free_ char *set = where ? print_quoted(value) : print_format("-");
+
+		table_row(&t, (const char *[]){ names[i], force, set, quoted });
+	}
+	table_finish(&t);
+}
+
+int cmd_policy_show(const struct arguments *a)
+{
+	json_t *request, *result = NULL;
+	struct client c;
+	int code = client_open(a, arguments_operand(a, 0), true, &c);
+
+	if (code != EXIT_DONE)
+		return code;
+	request = json_pack("{ss}", "verb", "policy");
+	bytes_to_json(request, "path", c.inner);
+	code = client_call(&c, request, NULL, &result);
+	if (result && arguments_has(a, OPTION_JSON))
+		print_json(result);
+	else if (result)
+		print_policies(&c, result);
+	json_decref(result);
+	client_close(&c);
+	return code;
+}
+
+/* ---- set, unset ------------------------------------------------------------------ */
+
+/* "user.ddbfs.NAME"; a name with its prefix is taken as it is. NULL, said: no such policy. */
+static char *attribute(const struct arguments *a, const char *name)
+{
+	char *full = strchr(name, '.') ? strdup(name) : print_format("%s%s", POLICY_PREFIX_USER, name);
+	_cleanup_free_ char *quoted = NULL;
+
+	if (full && lifecycle_policy_name(full))
+		return full;
+	free(full);
+	quoted = print_quoted(name);
+	fail(a, EXIT_USAGE, "%s: no such policy; there are retention, versions, temporary, grace, trash_max, protect, hold",
+	     quoted);
+	return NULL;
+}
+
+static int fail_attribute(const struct arguments *a, const char *path, const char *name, int error)
+{
+	_cleanup_free_ char *quoted = print_quoted(path);
+
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		return fail(a, EXIT_FAILED, "%s: only the directory's owner or root may change its policy%s", quoted,
+			    strncmp(name, "trusted.", 8) ? "" : ", and only root what begins with trusted.");
+	case ENODATA:
+		return fail(a, EXIT_NOT_FOUND, "%s: %s is not set there; 'ddbfs policy show' says where it is", quoted,
+			    name);
+	case ENOTSUP:
+		return fail(a, EXIT_NOT_FOUND, "%s: not inside a mounted ddbfs; give a directory in one", quoted);
+	case ENOTDIR:
+	case EINVAL:
+		return fail(a, EXIT_USAGE, "%s: policy is set on directories that are not in the trash", quoted);
+	case ENOENT:
+		return fail(a, EXIT_NOT_FOUND, "%s: not there; give a directory in a mounted ddbfs", quoted);
+	default:
+		return fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(error));
+	}
+}
+
+/* "NAME=VALUE" is checked here too, for the sake of the hint, which a system call cannot give. */
+static int set_one(const struct arguments *a, const char *path, const char *text, bool apply)
+{
+	const char *equal = strchr(text, '='), *hint = NULL;
+	_cleanup_free_ char *name = equal ? strndup(text, (size_t)(equal - text)) : NULL;
+	_cleanup_free_ char *full = NULL, *quoted = print_quoted(text);
+	struct policy ignored = { 0 };
+
+	if (!name)
+		return fail(a, EXIT_USAGE, "%s: not of the form NAME=VALUE, as retention=7d", quoted);
+	full = attribute(a, name);
+	if (!full)
+		return EXIT_USAGE;
+	if (lifecycle_policy_parse(full, equal + 1, strlen(equal + 1), &ignored, &hint) < 0)
+		return fail(a, EXIT_USAGE, "%s: not a value for this; %s", quoted, hint ? hint : "see ddbfs(1)");
+	if (apply && setxattr(path, full, equal + 1, strlen(equal + 1), 0) < 0)
+		return fail_attribute(a, path, full, errno);
+	return EXIT_DONE;
+}
+
+static int unset_one(const struct arguments *a, const char *path, const char *name, bool apply)
+{
+	_cleanup_free_ char *full = attribute(a, name);
+
+	if (!full)
+		return EXIT_USAGE;
+	return apply && removexattr(path, full) < 0 ? fail_attribute(a, path, full, errno) : EXIT_DONE;
+}
+
+/* Looks at all that is asked for before it changes anything. */
+static int each(const struct arguments *a,
+		int (*change)(const struct arguments *a, const char *path, const char *text, bool apply))
+{
+	_cleanup_free_ char *resolved = NULL, *inner = NULL, *quoted = print_quoted(a->operands[0]);
+	struct mount m = { 0 };
+	int result = mounts_resolve(a->operands[0], true, &resolved), code = EXIT_DONE;
+	unsigned i;
+
+	if (result < 0)
+		return fail_attribute(a, a->operands[0], "", -result);
+	if (mounts_locate(resolved, &m, &inner) != 1)
+		return fail(a, EXIT_NOT_FOUND, "%s: not inside a mounted ddbfs; give a directory in one", quoted);
+	mount_release(&m);
+	for (i = 1; i < a->count && code == EXIT_DONE; i++)
+		code = change(a, resolved, a->operands[i], false);
+	if (code != EXIT_DONE)
+		return code;
+	for (i = 1; i < a->count && code == EXIT_DONE; i++)
+		code = change(a, resolved, a->operands[i], true);
+	return code != EXIT_DONE && i > 2 ? EXIT_PARTLY : code;
+}
+
+int cmd_policy_set(const struct arguments *a)
+{
+	return each(a, set_one);
+}
+
+int cmd_policy_unset(const struct arguments *a)
+{
+	return each(a, unset_one);
+}

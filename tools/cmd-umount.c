@@ -1,0 +1,169 @@
+/*
+ * cmd-umount.c - takes a mount away and returns when all is on disk: when its
+ * daemon has ended, which it does after the store is closed and unlocked.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/util.h"
+#include "tools/cmd.h"
+#include "tools/interrupt.h"
+#include "tools/mounts.h"
+#include "tools/print.h"
+#include "tools/probe.h"
+#include "tools/progress.h"
+#include "tools/unmounting.h"
+
+#define WAIT_MS 200
+#define EXIT_CODE_TRIES 20 /* of 10 ms: until its parent has waited for it */
+
+/*
+ * How the process of a pidfd ended, from Linux 6.15 on; Debian 12's headers do
+ * not know it yet. Layout and numbers: linux/pidfd.h.
+ */
+struct pidfd_exit {
+	uint64_t mask;
+	uint64_t cgroup;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
+#define PIDFD_EXIT_MASK (UINT64_C(1) << 3)
+#define PIDFD_EXIT_CALL _IOWR(0xff, 11, struct pidfd_exit)
+
+/* The daemon's wait status; 0 if the kernel does not say. */
+static int exit_status(int pidfd)
+{
+	for (unsigned i = 0; i < EXIT_CODE_TRIES; i++) {
+		struct pidfd_exit e = { .mask = PIDFD_EXIT_MASK };
+
+		if (ioctl(pidfd, PIDFD_EXIT_CALL, &e) < 0 && errno != ESRCH)
+			return 0;
+		if (e.mask & PIDFD_EXIT_MASK)
+			return e.exit_code;
+		usleep(10000);
+	}
+	return 0;
+}
+
+/* Until the daemon has ended. */
+static int await_end(const struct arguments *a, int pidfd, pid_t pid)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	_cleanup_close_ int interrupt = interrupt_open();
+	struct progress progress;
+	bool stopped = false;
+
+	progress_begin(&progress, "writing everything to disk");
+	while (poll(&p, 1, WAIT_MS) <= 0 && !(stopped = interrupt_seen(interrupt)))
+		progress_show(&progress, 0, 0);
+	progress_clear(&progress);
+	if (stopped)
+		return fail(a, EXIT_INTERRUPTED, "interrupted; it is unmounted, and its daemon %d still writes to disk",
+			    (int)pid);
+	if (exit_status(pidfd))
+		return fail(a, EXIT_FAILED,
+			    "it is unmounted, but not everything is in its place on disk; the system's log says why");
+	return EXIT_DONE;
+}
+
+static int fail_detach(const struct arguments *a, const char *point, int error)
+{
+	_cleanup_free_ char *quoted = print_quoted(point);
+	_cleanup_free_ char *user = error == -EBUSY ? unmounting_user(point) : NULL;
+
+	switch (error) {
+	case -EBUSY:
+		return fail(a, EXIT_FAILED, "%s: in use%s%s; end what uses it, or give --lazy", quoted,
+			    user ? " by process " : "", user ? user : "");
+	case -EPERM:
+		return fail(a, EXIT_FAILED, "%s: only the user who mounted it or root may unmount it", quoted);
+	case -ENOENT:
+		return fail(a, EXIT_FAILED, "fusermount3: not found; install the package fuse3");
+	default:
+		return fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(-error));
+	}
+}
+
+/* Its daemon answers. */
+static int unmount_living(const struct arguments *a, const char *point, pid_t pid)
+{
+	bool lazy = arguments_has(a, OPTION_LAZY);
+	_cleanup_close_ int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	int result = unmounting_detach(point, lazy);
+
+	if (result < 0)
+		return fail_detach(a, point, result);
+	if (lazy)
+		return EXIT_DONE;
+	if (pidfd < 0) {
+		warn(a, "it is unmounted; when its daemon has written everything cannot be seen from here");
+		return EXIT_DONE;
+	}
+	return await_end(a, pidfd, pid);
+}
+
+static int unmount(const struct arguments *a, const char *point)
+{
+	_cleanup_free_ char *quoted = print_quoted(point);
+	pid_t pid;
+	enum probe probe = probe_mount(point, &pid);
+	int result;
+
+	if (probe == PROBE_HANGS && !arguments_has(a, OPTION_FORCE_UNMOUNT) && !arguments_has(a, OPTION_LAZY))
+		return fail(a, EXIT_FAILED, "%s: its daemon does not answer; give --force-unmount to break it off", quoted);
+	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
+		return unmount_living(a, point, pid);
+	result = probe == PROBE_DEAD ? unmounting_detach(point, true) : unmounting_force(point);
+	if (result < 0)
+		return fail_detach(a, point, result);
+	warn(a, "%s: its daemon was dead or hung; the mount was cleaned up, and what was acknowledged is in the store",
+	     quoted);
+	return EXIT_DONE;
+}
+
+/* The mount point that `given` names. It is not touched: it may hang. */
+static int find(const struct arguments *a, const char *given, char **ret_point)
+{
+	_cleanup_free_ char *path = NULL, *inner = NULL, *quoted = print_quoted(given);
+	struct mount m = { 0 };
+	bool follow = false;
+	int found;
+
+	do {
+		free(path);
+		path = NULL;
+		found = mounts_resolve(given, follow, &path);
+		if (!found)
+			found = mounts_find(path, &m);
+		follow = !follow;
+	} while (found == 0 && follow);
+	if (found < 0)
+		return fail(a, EXIT_NOT_FOUND, "%s: %s", quoted, strerror(-found));
+	if (found == 1 && !strcmp(m.type, MOUNTS_TYPE)) {
+		mount_release(&m);
+		*ret_point = util_steal(path);
+		return EXIT_DONE;
+	}
+	mount_release(&m);
+	if (mounts_locate(path, &m, &inner) == 1) {
+		_cleanup_free_ char *point = print_quoted(m.point);
+
+		mount_release(&m);
+		return fail(a, EXIT_NOT_FOUND, "%s: not a mount point itself, it is inside %s; unmount that", quoted, point);
+	}
+	return fail(a, EXIT_NOT_FOUND, "%s: no ddbfs is mounted there; 'ddbfs status' lists those that are", quoted);
+}
+
+int cmd_umount(const struct arguments *a)
+{
+	_cleanup_free_ char *point = NULL;
+	int code = find(a, a->operands[0], &point);
+
+	return code == EXIT_DONE ? unmount(a, point) : code;
+}

@@ -1,0 +1,216 @@
+/*
+ * cmd-undo.c - brings back what one `rm`, script or program deleted: the last
+ * batch, or a given one; and lists the batches.
+ */
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "store/util.h"
+#include "tools/client.h"
+#include "tools/print.h"
+#include "tools/table.h"
+#include "tools/taken.h"
+#include "tools/units.h"
+
+#define ID_DIGITS_MIN 16
+
+static const struct table_column columns[] = {
+	{ "ID", false },      { "DELETED", false }, { "ENTRIES", true }, { "SIZE", true }, { "BY", false },
+	{ "COMMAND", false }, { "STATE", false },   { "FIRST IN", false },
+};
+
+struct undo {
+	const struct client *client;
+	struct table table;
+	uint64_t rows;
+};
+
+static int64_t integer(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static bool is_json(const struct undo *u)
+{
+	return arguments_has(u->client->arguments, OPTION_JSON);
+}
+
+static char *shown_path(const struct undo *u, const json_t *row, const char *key)
+{
+	_cleanup_free_ char *inner = NULL, *shown = NULL;
+
+	if (bytes_from_json(row, key, &inner))
+		return print_format("-");
+	shown = client_shown(u->client, inner);
+	return print_quoted(shown);
+}
+
+/* ---- --list ------------------------------------------------------------------ */
+
+static const char *state(const json_t *row)
+{
+	if (json_is_true(json_object_get(row, "undone")))
+		return "undone";
+	if (json_is_true(json_object_get(row, "purge")))
+		return "purged";
+	return json_is_true(json_object_get(row, "open")) ? "open" : "";
+}
+
+static void print_batch(void *data, json_t *row)
+{
+	char id[PRINT_SIZE_MAX * 2], when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2], size[PRINT_SIZE_MAX],
+		user[PRINT_TIME_MAX];
+	_cleanup_free_ char *command = NULL, *quoted = NULL, *where = NULL;
+	struct undo *u = data;
+
+	u->rows++;
+	if (is_json(u)) {
+		print_json_time(row, "deleted_at");
+		print_json(row);
+		return;
+	}
+	if (bytes_from_json(row, "command", &command))
+		return;
+	quoted = print_quoted(command);
+	where = shown_path(u, row, "directory");
+	snprintf(id, sizeof(id), "%lld", (long long)integer(row, "id"));
+	snprintf(count, sizeof(count), "%lld", (long long)integer(row, "count"));
+	table_row(&u->table, (const char *[]){
+				     id,
+				     print_time(integer(row, "deleted_at_ns"), when),
+				     count,
+				     print_size((uint64_t)integer(row, "bytes"), size),
+				     print_user((uint32_t)integer(row, "uid"), user),
+				     quoted,
+				     state(row),
+				     where,
+			     });
+}
+
+static int list(struct client *c)
+{
+	struct undo u = { .client = c };
+	struct client_events events = { .row = print_batch, .data = &u };
+	json_t *request = json_pack("{ss sb}", "verb", "batches", "all", arguments_has(c->arguments, OPTION_ALL));
+	int code;
+
+	if (!is_json(&u) && table_init(&u.table, columns, ARRAY_SIZE(columns)) < 0) {
+		json_decref(request);
+		return fail(c->arguments, EXIT_FAILED, "out of memory");
+	}
+	code = client_call(c, request, &events, NULL);
+	table_finish(&u.table);
+	if (code == EXIT_DONE && !u.rows && !is_json(&u))
+		puts("nothing to undo");
+	return code;
+}
+
+/* ---- undo itself --------------------------------------------------------------- */
+
+static void print_entry(void *data, json_t *row)
+{
+	const char *error = json_string_value(json_object_get(row, "error"));
+	struct undo *u = data;
+
+	u->rows++;
+	if (is_json(u)) {
+		print_json(row);
+		return;
+	}
+	_cleanup_free_ char *path = shown_path(u, row, "path");
+	if (error)
+		printf("%-9s%s (%s)\n", "left", path, error);
+	else
+		printf("%-9s%s\n", arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would" : "restored", path);
+}
+
+static void print_result(const struct undo *u, json_t *result)
+{
+	char when[PRINT_TIME_MAX];
+	_cleanup_free_ char *command = NULL, *quoted = NULL;
+	json_t *batch = json_object_get(result, "batch");
+	long long restored = integer(result, "restored");
+
+	if (is_json(u)) {
+		print_json_time(batch, "deleted_at");
+		print_json(result);
+		return;
+	}
+	if (bytes_from_json(batch, "command", &command))
+		return;
+	quoted = print_quoted(command);
+	printf("%s %lld %s that %s deleted on %s",
+	       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would restore" : "restored", restored,
+	       print_plural((uint64_t)restored, "item", "items"), quoted,
+	       print_time(integer(batch, "deleted_at_ns"), when));
+	if (integer(result, "already"))
+		printf(", %lld back before", (long long)integer(result, "already"));
+	if (integer(result, "skipped"))
+		printf(", %lld left in the trash", (long long)integer(result, "skipped"));
+	if (integer(result, "missing"))
+		printf(", %lld no longer there", (long long)integer(result, "missing"));
+	putchar('\n');
+}
+
+static int undo(struct client *c, int64_t id, const char *taken)
+{
+	const struct arguments *a = c->arguments;
+	struct undo u = { .client = c };
+	struct client_events events = { .what = "restoring", .row = print_entry, .data = &u };
+	json_t *request = json_pack("{ss ss sI sb}", "verb", "undo", "taken", taken, "batch", (json_int_t)id, "dry_run",
+				    arguments_has(a, OPTION_DRY_RUN));
+	json_t *result = NULL;
+	int code;
+
+	if (arguments_has(a, OPTION_ONLY))
+		bytes_to_json(request, "only", a->values[OPTION_ONLY]);
+	code = client_call(c, request, &events, &result);
+	if (result)
+		print_result(&u, result);
+	json_decref(result);
+	return code;
+}
+
+/* Takes PATH and ID in either order. A directory whose name is such a number can be given as ./NUMBER. */
+static int parse_operands(const struct arguments *a, const char **ret_path, int64_t *ret_id)
+{
+	*ret_path = NULL;
+	*ret_id = 0;
+	for (unsigned i = 0; i < a->count; i++) {
+		const char *text = a->operands[i];
+
+		if (strlen(text) >= ID_DIGITS_MIN && strspn(text, "0123456789") == strlen(text)) {
+			if (*ret_id || !units_parse_number(text, ret_id) || !*ret_id)
+				return fail(a, EXIT_USAGE, "%s: not the number of one batch; see 'ddbfs undo --list'",
+					    text);
+		} else if (*ret_path) {
+			_cleanup_free_ char *quoted = print_quoted(text);
+
+			return fail(a, EXIT_USAGE, "%s: neither a second path nor the number of a batch is possible here",
+				    quoted);
+		} else {
+			*ret_path = text;
+		}
+	}
+	return EXIT_DONE;
+}
+
+int cmd_undo(const struct arguments *a)
+{
+	const char *taken, *path;
+	struct client c;
+	int64_t id;
+	int code = taken_option(a, &taken);
+
+	if (code == EXIT_DONE)
+		code = parse_operands(a, &path, &id);
+	if (code == EXIT_DONE && arguments_has(a, OPTION_ALL) && !arguments_has(a, OPTION_LIST))
+		code = fail(a, EXIT_USAGE, "--all: goes with --list only");
+	if (code == EXIT_DONE)
+		code = client_open(a, path, true, &c);
+	if (code != EXIT_DONE)
+		return code;
+	code = arguments_has(a, OPTION_LIST) ? list(&c) : undo(&c, id, taken);
+	client_close(&c);
+	return code;
+}

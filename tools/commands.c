@@ -1,0 +1,270 @@
+/*
+ * commands.c - the table of verbs.
+ *
+ * `text` is plain paragraphs, wrapped by whoever prints it. In them PATH means
+ * anything inside the mount; the working directory if it is not given.
+ */
+#include <string.h>
+
+#include "tools/cmd.h"
+
+#define TAKES(...)                                              \
+	.options = (const enum option_id[]){ __VA_ARGS__ },     \
+	.options_count = sizeof((enum option_id[]){ __VA_ARGS__ }) / sizeof(enum option_id)
+
+#define KEY_OPTIONS OPTION_PASSPHRASE, OPTION_PASSPHRASE_FILE, OPTION_PASSPHRASE_FD, OPTION_KEY_FILE
+#define STORE_OPTIONS OPTION_NAMES, OPTION_TRASH_NAME, OPTION_KDF
+
+const struct command command_table[] = {
+	{
+		.name = "init",
+		.operands = "STORE",
+		.min = 1,
+		.max = 1,
+		.summary = "make an empty store in the new or empty directory STORE",
+		.text = "Without a passphrase or key file, the store's key lies in the store itself: contents are then protected "
+			"against damage, but not against whoever can read the directory. With one, the names of files are "
+			"sealed too, unless --names says otherwise.\n"
+			"--trash-name is for trees that have a directory called .trash of their own.",
+		.run = cmd_init,
+		TAKES(KEY_OPTIONS, STORE_OPTIONS),
+	},
+	{
+		.name = "mount",
+		.operands = "STORE DIR",
+		.min = 2,
+		.max = 2,
+		.summary = "mount a store on a directory; returns when the mount answers",
+		.text = "Everything is checked before anything is changed, and the exit code says what is wrong. The daemon leaves "
+			"the terminal and logs to the system's log, or to --log FILE. With --foreground it stays.\n"
+			"With --create, a store that does not exist is made first, with the options of 'init'.\n"
+			"--force-unmount cleans up a mount on DIR whose daemon is dead or does not answer.",
+		.run = cmd_mount,
+		TAKES(OPTION_CREATE, OPTION_FOREGROUND, OPTION_FORCE_UNMOUNT, OPTION_LOG, OPTION_MOUNT_OPTIONS, KEY_OPTIONS,
+		      STORE_OPTIONS),
+	},
+	{
+		.name = "umount",
+		.operands = "DIR",
+		.min = 1,
+		.max = 1,
+		.summary = "unmount; returns when everything is on disk and the store is free",
+		.text = "If something still uses the mount, nothing happens and one process that does is named. --lazy takes the "
+			"mount out of the tree at once; it ends when its last user does, and the command does not wait.",
+		.run = cmd_umount,
+		TAKES(OPTION_LAZY, OPTION_FORCE_UNMOUNT),
+	},
+	{
+		.name = "status",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "what is mounted, how much is in it, and whether all is well",
+		.text = "Without PATH and outside of any mount, lists the mounts.",
+		.run = cmd_status,
+		TAKES(OPTION_JSON),
+	},
+	{
+		.name = "trash list",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "what was deleted in and below PATH",
+		.text = "A deleted directory is one line, whatever went with it; give its path to see inside. Lines come as they are "
+			"found unless --sort is given. The same is to be seen with ls in PATH/.trash.",
+		.run = cmd_trash_list,
+		TAKES(OPTION_JSON, OPTION_SINCE, OPTION_BY, OPTION_NAME, OPTION_SORT, OPTION_LIMIT),
+	},
+	{
+		.name = "trash restore",
+		.operands = "PATH...",
+		.min = 1,
+		.max = COMMAND_UNBOUNDED,
+		.summary = "bring deleted files and directories back",
+		.text = "PATH is one in a .trash, or the path that the item had; then the newest deletion of that name is meant. It "
+			"returns to where it was, and parent directories that are gone are made again as they were, without their "
+			"other contents; or it goes to --to DIR. A directory comes back with all that was deleted with it.\n"
+			"A name that is taken: nothing is done (exit code 5), unless --skip, --rename or --replace is given.",
+		.run = cmd_trash_restore,
+		TAKES(OPTION_TO, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE, OPTION_JSON),
+	},
+	{
+		.name = "trash empty",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "destroy what is in the trash in and below PATH",
+		.text = "What you may delete is hidden at once and destroyed after its grace (10 minutes unless the policy says "
+			"otherwise), so that 'ddbfs undo' can bring it back until then; --now destroys at once. What is deleted "
+			"while the command runs survives.",
+		.run = cmd_trash_empty,
+		TAKES(OPTION_OLDER_THAN, OPTION_NOW, OPTION_DRY_RUN, OPTION_JSON),
+	},
+	{
+		.name = "undo",
+		.operands = "[PATH] [ID]",
+		.max = 2,
+		.summary = "bring back what the last rm, script or program deleted",
+		.text = "One rm -r, a find -delete, a script's loop are one batch each. Without ID your last batch is meant, of this "
+			"session first; undo again takes the one before. --list shows the batches and their IDs.\n"
+			"If a name is taken nothing is moved (exit code 5), unless --skip, --rename or --replace is given. What is "
+			"back already counts as done; what is gone for good is named (exit code 3).",
+		.run = cmd_undo,
+		TAKES(OPTION_LIST, OPTION_ALL, OPTION_ONLY, OPTION_DRY_RUN, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE,
+		      OPTION_JSON),
+	},
+	{
+		.name = "sweep",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "destroy what has expired now, and give its space back",
+		.text = "The daemon does the same by itself in time. For root and the user who mounted the store.",
+		.run = cmd_sweep,
+		TAKES(OPTION_JSON),
+	},
+	{
+		.name = "policy show",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "what is kept how long in a directory, and where that was set",
+		.run = cmd_policy_show,
+		TAKES(OPTION_JSON),
+	},
+	{
+		.name = "policy set",
+		.operands = "PATH NAME=VALUE...",
+		.min = 2,
+		.max = COMMAND_UNBOUNDED,
+		.summary = "set policy on a directory, for what is deleted in and below it from now on",
+		.text = "retention: how long deleted items are kept (30d; 0 = not at all; forever). versions: how many replaced files "
+			"of one name (16). temporary: a name removed so soon by the process that made it leaves nothing (60s). grace: "
+			"how long emptied trash can still be undone (10m). trash_max: bytes. protect: nothing can be deleted. hold: "
+			"nothing is destroyed.\n"
+			"They are the extended attributes user.ddbfs.NAME of the directory. Only its owner and root may set them; with "
+			"the prefix trusted.ddbfs. root sets a minimum.",
+		.run = cmd_policy_set,
+	},
+	{
+		.name = "policy unset",
+		.operands = "PATH NAME...",
+		.min = 2,
+		.max = COMMAND_UNBOUNDED,
+		.summary = "remove policy from a directory: that of the directory above counts again",
+		.run = cmd_policy_unset,
+	},
+	{
+		.name = "df",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "what uses the store's space, and what comes free when",
+		.run = cmd_df,
+		TAKES(OPTION_JSON),
+	},
+	{
+		.name = "clock accept",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "confirm a jump of the clock, so that what expired by it may be destroyed",
+		.text = "After a jump that the machine's steady clock does not bear out, what has expired is hidden but not "
+			"destroyed until the clock was right for a day or is confirmed by this.",
+		.run = cmd_clock_accept,
+	},
+	{
+		.name = "check",
+		.operands = "STORE",
+		.min = 1,
+		.max = 1,
+		.summary = "read and verify everything in a store that is not mounted",
+		.text = "Verifies every seal and reference, recounts every counter, and names what is wrong by its path (exit code "
+			"26). Nothing is written.",
+		.run = cmd_check,
+		TAKES(OPTION_JSON, KEY_OPTIONS),
+	},
+	{
+		.name = "key add",
+		.operands = "STORE",
+		.min = 1,
+		.max = 1,
+		.summary = "let a further passphrase or key file open the store",
+		.run = cmd_key_add,
+		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
+		      OPTION_NEW_KEY_FILE),
+	},
+	{
+		.name = "key replace",
+		.operands = "STORE",
+		.min = 1,
+		.max = 1,
+		.summary = "let only the new passphrase or key file open the store",
+		.text = "Copies of the store made before still open with the old ones.",
+		.run = cmd_key_replace,
+		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
+		      OPTION_NEW_KEY_FILE),
+	},
+	{
+		.name = "version",
+		.operands = "",
+		.summary = "print the version",
+		.run = cmd_version,
+	},
+	{
+		.name = "help",
+		.operands = "[VERB]",
+		.max = 2,
+		.summary = "print help, of one verb if it is given",
+		.run = cmd_help,
+	},
+	{
+		.name = "generate",
+		.operands = "man|bash|fish",
+		.min = 1,
+		.max = 1,
+		.summary = "print the verbs as a part of the manual, or a shell's completions",
+		.run = cmd_generate,
+		.hidden = true,
+	},
+};
+
+const size_t command_table_count = sizeof(command_table) / sizeof(command_table[0]);
+
+const struct exit_meaning exit_meanings[] = {
+	{ EXIT_DONE, "done" },
+	{ EXIT_FAILED, "failed, for the reason that the message gives" },
+	{ EXIT_USAGE, "wrong option, name or value; nothing was changed" },
+	{ EXIT_PARTLY, "partly done; what was not is named" },
+	{ EXIT_NOT_FOUND, "not there: no such path, entry, batch or mount" },
+	{ EXIT_CONFLICT, "a name is taken; nothing was moved" },
+	{ EXIT_NOT_EMPTY, "the directory for a new store is not empty" },
+	{ EXIT_NO_STORE, "no store there, or one of a later format" },
+	{ EXIT_IN_USE, "another process has the store open" },
+	{ EXIT_WRONG_KEY, "wrong or missing passphrase or key file" },
+	{ EXIT_MOUNT_POINT, "the mount point cannot be used" },
+	{ EXIT_DAMAGE, "check found damage, or the store is too damaged to open" },
+	{ EXIT_INTERRUPTED, "interrupted; the message says how far it came" },
+	{ 0, NULL },
+};
+
+/* How many words of argv the name is, 0 if they are not it. */
+static int words_matching(const char *name, int argc, char **argv)
+{
+	int words = 0;
+
+	for (const char *at = name; *at; words++) {
+		size_t size = strcspn(at, " ");
+
+		if (words >= argc || strlen(argv[words]) != size || memcmp(argv[words], at, size) != 0)
+			return 0;
+		at += size + (at[size] == ' ');
+	}
+	return words;
+}
+
+const struct command *command_find(int argc, char **argv, int *ret_words)
+{
+	for (size_t i = 0; i < command_table_count; i++) {
+		int words = words_matching(command_table[i].name, argc, argv);
+
+		if (words) {
+			*ret_words = words;
+			return &command_table[i];
+		}
+	}
+	return NULL;
+}

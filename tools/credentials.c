@@ -1,0 +1,167 @@
+#include "tools/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "store/util.h"
+#include "tools/passphrase.h"
+#include "tools/print.h"
+#include "tools/units.h"
+
+static const enum option_id sets[][4] = {
+	[CREDENTIALS_PRESENT] = { OPTION_PASSPHRASE, OPTION_PASSPHRASE_FILE, OPTION_PASSPHRASE_FD, OPTION_KEY_FILE },
+	[CREDENTIALS_NEW] = { OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
+			      OPTION_NEW_KEY_FILE },
+};
+
+void credentials_release(struct credentials *c)
+{
+	passphrase_free(c->passphrase);
+	free(c->key_file);
+	*c = (struct credentials){ 0 };
+}
+
+int credentials_check(const struct arguments *a, enum credentials_set set)
+{
+	const char *first = NULL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sets[set]); i++) {
+		enum option_id id = sets[set][i];
+
+		if (!arguments_has(a, id))
+			continue;
+		if (first)
+			return fail(a, EXIT_USAGE, "--%s, --%s: exclude each other; give one", first, option_table[id].name);
+		first = option_table[id].name;
+	}
+	return EXIT_DONE;
+}
+
+static int fail_passphrase(const struct arguments *a, const char *where, int error)
+{
+	_cleanup_free_ char *quoted = print_quoted(where);
+
+	switch (error) {
+	case -EINVAL:
+		return fail(a, EXIT_USAGE, "%s: not a passphrase: it must have 1 to %d bytes in one line, no NUL", quoted,
+			    PASSPHRASE_MAX);
+	case -ENOTTY:
+		return fail(a, EXIT_USAGE,
+			    "there is no terminal to ask for the passphrase; use --passphrase-file, --passphrase-fd or --key-file");
+	default:
+		return fail(a, error == -ENOENT ? EXIT_USAGE : EXIT_FAILED, "%s: cannot read the passphrase: %s", quoted,
+			    strerror(-error));
+	}
+}
+
+static int ask(const struct arguments *a, const char *prompt, bool twice, char **ret_passphrase)
+{
+	char *first = NULL, *second = NULL;
+	int result = passphrase_ask(prompt, &first);
+	bool same;
+
+	if (result < 0)
+		return fail_passphrase(a, "the passphrase", result);
+	if (twice) {
+		result = passphrase_ask("Once more: ", &second);
+		same = !result && !strcmp(first, second);
+		passphrase_free(second);
+		if (!same) {
+			passphrase_free(first);
+			return result < 0 ? fail_passphrase(a, "the passphrase", result) :
+					    fail(a, EXIT_USAGE, "the two passphrases differ; try again");
+		}
+	}
+	*ret_passphrase = first;
+	return EXIT_DONE;
+}
+
+static int read_file(const struct arguments *a, const char *path, char **ret_passphrase)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int result = fd < 0 ? -errno : passphrase_read(fd, ret_passphrase);
+
+	if (result < 0)
+		return fail_passphrase(a, path, result);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
+		_cleanup_free_ char *quoted = print_quoted(path);
+
+		warn(a, "%s: others may read this file; better: chmod 600", quoted);
+	}
+	return EXIT_DONE;
+}
+
+static int read_fd(const struct arguments *a, const char *number, char **ret_passphrase)
+{
+	int64_t fd = -1;
+	int result;
+
+	if (!units_parse_number(number, &fd) || fd > INT_MAX)
+		return fail(a, EXIT_USAGE, "%s: not a file descriptor", number);
+	result = passphrase_read((int)fd, ret_passphrase);
+	if (result == -EBADF)
+		return fail(a, EXIT_USAGE, "file descriptor %s: is not open; use a redirection such as %s<FILE", number,
+			    number);
+	return result < 0 ? fail_passphrase(a, "the file descriptor", result) : EXIT_DONE;
+}
+
+/* The store itself reads the file; that there is one is a matter of usage. */
+static int find_key_file(const struct arguments *a, const char *path, char **ret_path)
+{
+	_cleanup_free_ char *quoted = print_quoted(path);
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return fail(a, EXIT_USAGE, "%s: cannot use the key file: %s", quoted, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return fail(a, EXIT_USAGE, "%s: a directory, not a key file", quoted);
+	if (S_ISREG(st.st_mode) && st.st_size == 0)
+		return fail(a, EXIT_USAGE, "%s: empty; a key file should hold at least 32 random bytes", quoted);
+	if (access(path, R_OK) < 0)
+		return fail(a, EXIT_USAGE, "%s: cannot read the key file: %s", quoted, strerror(errno));
+	*ret_path = realpath(path, NULL);
+	return *ret_path ? EXIT_DONE : fail(a, EXIT_USAGE, "%s: %s", quoted, strerror(errno));
+}
+
+int credentials_read(const struct arguments *a, enum credentials_set set, bool twice, struct credentials *ret_credentials)
+{
+	const char *file = a->values[sets[set][1]], *fd = a->values[sets[set][2]], *key = a->values[sets[set][3]];
+	struct credentials c = { 0 };
+	int code = credentials_check(a, set);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (arguments_has(a, sets[set][0]))
+		code = ask(a, set == CREDENTIALS_NEW ? "New passphrase: " : "Passphrase: ", twice, &c.passphrase);
+	else if (file)
+		code = read_file(a, file, &c.passphrase);
+	else if (fd)
+		code = read_fd(a, fd, &c.passphrase);
+	else if (key)
+		code = find_key_file(a, key, &c.key_file);
+	if (code != EXIT_DONE)
+		return code;
+	c.store = (struct store_credentials){ .passphrase = c.passphrase, .key_file = c.key_file };
+	c.given = c.passphrase || c.key_file;
+	*ret_credentials = c;
+	return EXIT_DONE;
+}
+
+int credentials_ask(const struct arguments *a, struct credentials *c)
+{
+	int result = passphrase_ask("Passphrase: ", &c->passphrase);
+
+	if (result == -ENOTTY)
+		return fail(a, EXIT_WRONG_KEY,
+			    "the store is locked; give --passphrase-file, --passphrase-fd or --key-file");
+	if (result < 0)
+		return fail_passphrase(a, "the passphrase", result);
+	c->store.passphrase = c->passphrase;
+	c->given = true;
+	return EXIT_DONE;
+}
