@@ -1,0 +1,225 @@
+/*
+ * handle.c - keys of the entries an open directory has returned, in blocks.
+ *
+ * A block is a run of entries that follow one another in the directory. It
+ * begins with its base, the key its first entry came after, so that a block
+ * whose keys were thinned out can still say from where to list again.
+ */
+#include <pthread.h>
+
+#include "fs/handle.h"
+#include "store/util.h"
+
+struct block {
+	uint64_t first; /* cookie of its first entry */
+	struct buffer base; /* one key, or empty: the start of the directory */
+	struct buffer keys; /* size, partition size, bytes of each; empty when thinned */
+	uint32_t *offsets; /* of HANDLE_BLOCK keys; NULL when thinned */
+	uint32_t count;
+};
+
+struct handle {
+	pthread_mutex_t lock;
+	uint64_t node;
+	struct block *blocks; /* by first cookie */
+	size_t count;
+	size_t capacity;
+	size_t thinned; /* blocks before this one are */
+	size_t exact; /* keys in the others */
+	uint64_t last; /* cookie given out last */
+	struct buffer base; /* what the next entry follows, if `jumped` */
+	bool jumped;
+	bool damaged;
+};
+
+int handle_new(uint64_t node, struct handle **ret_handle)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	pthread_mutex_init(&h->lock, NULL);
+	h->node = node;
+	h->jumped = true;
+	*ret_handle = h;
+	return 0;
+}
+
+static void block_thin(struct block *b)
+{
+	buffer_release(&b->keys);
+	free(b->offsets);
+	b->keys = (struct buffer){ 0 };
+	b->offsets = NULL;
+}
+
+static void rewind_to_start(struct handle *h)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		block_thin(&h->blocks[i]);
+		buffer_release(&h->blocks[i].base);
+	}
+	h->count = h->thinned = h->exact = 0;
+	buffer_reset(&h->base);
+	h->jumped = true;
+}
+
+void handle_free(struct handle *h)
+{
+	if (!h)
+		return;
+	rewind_to_start(h);
+	free(h->blocks);
+	buffer_release(&h->base);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+uint64_t handle_node(const struct handle *h)
+{
+	return h->node;
+}
+
+void handle_lock(struct handle *h)
+{
+	pthread_mutex_lock(&h->lock);
+}
+
+void handle_unlock(struct handle *h)
+{
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void put_key(struct buffer *b, const struct key *key)
+{
+	buffer_append_le16(b, key->size);
+	buffer_append_le16(b, key->partition_size);
+	buffer_append(b, key->bytes, key->size);
+}
+
+static void get_key(const struct buffer *b, size_t offset, struct key *ret_key)
+{
+	const uint8_t *p = b->bytes + offset;
+
+	ret_key->size = util_get_le16(p);
+	ret_key->partition_size = util_get_le16(p + 2);
+	memcpy(ret_key->bytes, p + 4, ret_key->size);
+}
+
+/* The block a cookie stands in. There is one, and cookie is not below its first. */
+static const struct block *block_of(const struct handle *h, uint64_t cookie)
+{
+	size_t low = 0;
+	size_t high = h->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (h->blocks[middle].first <= cookie)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &h->blocks[low];
+}
+
+bool handle_seek(struct handle *h, uint64_t cookie, struct key *ret_after)
+{
+	if (cookie == 0 || h->count == 0 || cookie < h->blocks[0].first) {
+		rewind_to_start(h);
+		return false;
+	}
+	const struct block *b = block_of(h, util_min(cookie, h->last));
+	bool start = false;
+
+	if (b->offsets)
+		get_key(&b->keys, b->offsets[util_min(cookie - b->first, (uint64_t)b->count - 1)], ret_after);
+	else if (b->base.size > 0)
+		get_key(&b->base, 0, ret_after);
+	else
+		start = true;
+	if (cookie != h->last) {
+		buffer_reset(&h->base);
+		if (!start)
+			put_key(&h->base, ret_after);
+		h->jumped = true;
+	}
+	return !start;
+}
+
+static void thin_old(struct handle *h)
+{
+	while (h->exact > HANDLE_EXACT && h->thinned + 1 < h->count) {
+		struct block *b = &h->blocks[h->thinned++];
+
+		h->exact -= b->count;
+		block_thin(b);
+	}
+}
+
+/* A block for what follows `h->base`, or the last key there is. */
+static struct block *add_block(struct handle *h)
+{
+	if (h->count == h->capacity) {
+		size_t capacity = h->capacity ? h->capacity * 2 : 16;
+		struct block *grown = realloc(h->blocks, capacity * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		h->blocks = grown;
+		h->capacity = capacity;
+	}
+	struct block *b = &h->blocks[h->count];
+	*b = (struct block){ .first = h->last + 1, .offsets = malloc(HANDLE_BLOCK * sizeof(*b->offsets)) };
+	if (h->jumped) {
+		buffer_append(&b->base, h->base.bytes, h->base.size);
+	} else {
+		const struct block *before = b - 1;
+		struct key key;
+
+		get_key(&before->keys, before->offsets[before->count - 1], &key);
+		put_key(&b->base, &key);
+	}
+	if (!b->offsets || b->base.failed || h->base.failed) {
+		block_thin(b);
+		buffer_release(&b->base);
+		return NULL;
+	}
+	h->count++;
+	h->jumped = false;
+	thin_old(h);
+	return &h->blocks[h->count - 1];
+}
+
+uint64_t handle_add(struct handle *h, const struct key *key)
+{
+	struct block *b = h->count && !h->jumped ? &h->blocks[h->count - 1] : NULL;
+
+	if (!b || b->count == HANDLE_BLOCK)
+		b = add_block(h);
+	if (!b)
+		return 0;
+	size_t offset = b->keys.size;
+	put_key(&b->keys, key);
+	if (b->keys.failed) {
+		b->keys.failed = false;
+		b->keys.size = offset;
+		return 0;
+	}
+	b->offsets[b->count++] = (uint32_t)offset;
+	h->exact++;
+	return ++h->last;
+}
+
+void handle_set_damaged(struct handle *h)
+{
+	h->damaged = true;
+}
+
+bool handle_take_damaged(struct handle *h)
+{
+	bool damaged = h->damaged;
+
+	h->damaged = false;
+	return damaged;
+}

@@ -1,0 +1,643 @@
+/*
+ * node.c - the node table: two chained hash tables over the same records, by
+ * node id and by item id, under one mutex.
+ *
+ * A record is kept small (about 110 bytes and the name), because a tree walk
+ * leaves one for every file in the kernel's caches. Only files with several
+ * names keep more than one place: all that the kernel has asked for, so that a
+ * name that is destroyed does not take the open file with it.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "fs/node.h"
+#include "store/util.h"
+
+#define STAMPS 256
+#define BUCKETS_FIRST 1024
+#define PLACES_MAX 64 /* of one file, beside the first */
+#define ID_CONTROL_DIRECTORY UINT64_C(2)
+#define ID_CONTROL_FILE UINT64_C(3)
+#define ID_FIRST UINT64_C(16)
+
+struct spot { /* a struct place without its 256 bytes */
+	uint64_t directory;
+	uint64_t seq;
+	char *name; /* NULL: none */
+	enum key_state state;
+};
+
+struct record {
+	uint64_t node;
+	uint64_t id;
+	uint64_t view;
+	uint64_t lookups;
+	uint64_t before; /* of the look-ups, those from before it was first seen in a view; 0 = not seen there */
+	uint64_t live_moves; /* directories: value of table.moves when it was found live, plus 1 */
+	struct spot at;
+	struct spot *others;
+	struct record *next_node;
+	struct record *next_item;
+	char *text;
+	uint32_t others_count;
+	uint32_t text_size;
+	uint8_t kind;
+	bool directory;
+	bool detached;
+	bool aside; /* another node of the same directory and view took its part */
+	bool writable;
+	bool release; /* node_forget reports it */
+};
+
+struct node_table {
+	pthread_mutex_t lock; /* guards all below but the atomics, which are written under it */
+	struct record **by_node;
+	struct record **by_item;
+	size_t buckets; /* of each, a power of two */
+	uint64_t nodes;
+	uint64_t lookups;
+	uint64_t next;
+	struct record root;
+	_Atomic uint64_t moves;
+	_Atomic uint64_t stamps[STAMPS];
+};
+
+static size_t bucket(const struct node_table *t, uint64_t id)
+{
+	return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (t->buckets - 1);
+}
+
+static _Atomic uint64_t *stamp_of(struct node_table *t, uint64_t directory)
+{
+	return &t->stamps[((directory * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % STAMPS];
+}
+
+/* ---- places ------------------------------------------------------------- */
+
+static int spot_set(struct spot *s, const struct place *at)
+{
+	char *name = s->name;
+
+	if (!name || strcmp(name, at->name) != 0) {
+		name = strdup(at->name);
+		if (!name)
+			return -ENOMEM;
+		free(s->name);
+	}
+	*s = (struct spot){ at->directory, at->seq, name, at->state };
+	return 0;
+}
+
+static void spot_clear(struct spot *s)
+{
+	free(s->name);
+	*s = (struct spot){ 0 };
+}
+
+static bool spot_is(const struct spot *s, const struct place *at)
+{
+	return s->name && s->directory == at->directory && s->seq == at->seq && s->state == at->state &&
+	       strcmp(s->name, at->name) == 0;
+}
+
+static void spot_get(const struct spot *s, struct place *ret_place)
+{
+	ret_place->directory = s->directory;
+	ret_place->seq = s->seq;
+	ret_place->state = s->state;
+	strcpy(ret_place->name, s->name ? s->name : "");
+}
+
+static struct spot *record_spot(struct record *r, const struct place *at)
+{
+	if (spot_is(&r->at, at))
+		return &r->at;
+	for (uint32_t i = 0; i < r->others_count; i++)
+		if (spot_is(&r->others[i], at))
+			return &r->others[i];
+	return NULL;
+}
+
+/* A name was destroyed: the file stands in another one the kernel knows, a live one if there is. */
+static void record_drop_spot(struct record *r, struct spot *gone)
+{
+	spot_clear(gone);
+	if (gone != &r->at) {
+		*gone = r->others[--r->others_count];
+		return;
+	}
+	for (uint32_t i = 0; i < r->others_count; i++) {
+		if (r->others[i].state != KEY_ACT && i + 1 < r->others_count)
+			continue;
+		r->at = r->others[i];
+		r->others[i] = r->others[--r->others_count];
+		return;
+	}
+}
+
+/* Remembers a further name; the live one comes first. */
+static int record_add_spot(struct record *r, const struct place *at)
+{
+	struct spot added = { 0 };
+
+	if (record_spot(r, at))
+		return 0;
+	if (r->others_count == PLACES_MAX) {
+		spot_clear(&r->others[0]);
+		memmove(r->others, r->others + 1, --r->others_count * sizeof(*r->others));
+	}
+	if (spot_set(&added, at) < 0)
+		return -ENOMEM;
+	struct spot *grown = realloc(r->others, (r->others_count + 1) * sizeof(*grown));
+	if (!grown) {
+		spot_clear(&added);
+		return -ENOMEM;
+	}
+	r->others = grown;
+	if (at->state == KEY_ACT && r->at.state != KEY_ACT) {
+		grown[r->others_count++] = r->at;
+		r->at = added;
+	} else {
+		grown[r->others_count++] = added;
+	}
+	return 0;
+}
+
+/* ---- the two tables ------------------------------------------------------ */
+
+static struct record *find_node(const struct node_table *t, uint64_t node)
+{
+	struct record *r = t->by_node[bucket(t, node)];
+
+	while (r && r->node != node)
+		r = r->next_node;
+	return r;
+}
+
+static struct record *first_of_item(const struct node_table *t, uint64_t id)
+{
+	struct record *r = t->by_item[bucket(t, id)];
+
+	while (r && r->id != id)
+		r = r->next_item;
+	return r;
+}
+
+static struct record *next_of_item(const struct record *r)
+{
+	uint64_t id = r->id;
+
+	do
+		r = r->next_item;
+	while (r && r->id != id);
+	return (struct record *)r;
+}
+
+/* The node that stands for an item in a view: files have one whatever the view. */
+static struct record *find_item(const struct node_table *t, uint64_t id, uint64_t view)
+{
+	for (struct record *r = first_of_item(t, id); r; r = next_of_item(r))
+		if (!r->detached && !r->aside && (!r->directory || r->view == view))
+			return r;
+	return NULL;
+}
+
+static void insert(struct node_table *t, struct record *r)
+{
+	struct record **node = &t->by_node[bucket(t, r->node)];
+	struct record **item = &t->by_item[bucket(t, r->id)];
+
+	r->next_node = *node;
+	*node = r;
+	r->next_item = *item;
+	*item = r;
+}
+
+static void withdraw(struct node_table *t, struct record *r)
+{
+	struct record **p = &t->by_node[bucket(t, r->node)];
+
+	while (*p != r)
+		p = &(*p)->next_node;
+	*p = r->next_node;
+	p = &t->by_item[bucket(t, r->id)];
+	while (*p != r)
+		p = &(*p)->next_item;
+	*p = r->next_item;
+}
+
+/* Doubles the buckets; when memory is short, chains merely grow longer. */
+static void grow(struct node_table *t)
+{
+	size_t old = t->buckets;
+	struct record **by_node = calloc(old * 2, sizeof(struct record *));
+	struct record **by_item = calloc(old * 2, sizeof(struct record *));
+	struct record *all = NULL;
+
+	if (!by_node || !by_item) {
+		free(by_node);
+		free(by_item);
+		return;
+	}
+	for (size_t i = 0; i < old; i++) {
+		for (struct record *r = t->by_node[i], *next; r; r = next) {
+			next = r->next_node;
+			r->next_node = all;
+			all = r;
+		}
+	}
+	free(t->by_node);
+	free(t->by_item);
+	t->by_node = by_node;
+	t->by_item = by_item;
+	t->buckets = old * 2;
+	for (struct record *r = all, *next; r; r = next) {
+		next = r->next_node;
+		insert(t, r);
+	}
+}
+
+static void record_free(struct record *r)
+{
+	spot_clear(&r->at);
+	for (uint32_t i = 0; i < r->others_count; i++)
+		spot_clear(&r->others[i]);
+	free(r->others);
+	free(r->text);
+	free(r);
+}
+
+int node_table_new(struct node_table **ret_table)
+{
+	struct node_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->buckets = BUCKETS_FIRST;
+	t->by_node = calloc(t->buckets, sizeof(struct record *));
+	t->by_item = calloc(t->buckets, sizeof(struct record *));
+	t->root.at.name = strdup("");
+	if (!t->by_node || !t->by_item || !t->root.at.name) {
+		free(t->root.at.name);
+		free(t->by_node);
+		free(t->by_item);
+		free(t);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	t->next = ID_FIRST;
+	t->root.node = NODE_ROOT;
+	t->root.id = KEY_ID_ROOT;
+	t->root.kind = NODE_ITEM;
+	t->root.directory = true;
+	t->root.writable = true;
+	t->nodes = 1;
+	insert(t, &t->root);
+	*ret_table = t;
+	return 0;
+}
+
+void node_table_free(struct node_table *t)
+{
+	if (!t)
+		return;
+	withdraw(t, &t->root);
+	for (size_t i = 0; i < t->buckets; i++) {
+		for (struct record *r = t->by_node[i], *next; r; r = next) {
+			next = r->next_node;
+			record_free(r);
+		}
+	}
+	free(t->root.at.name);
+	free(t->by_node);
+	free(t->by_item);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+static void copy_out(struct node_table *t, const struct record *r, struct node *ret_node)
+{
+	ret_node->node = r->node;
+	ret_node->id = r->id;
+	ret_node->view = r->view;
+	ret_node->kind = (enum node_kind)r->kind;
+	ret_node->directory = r->directory;
+	ret_node->detached = r->detached;
+	ret_node->lost = !r->at.name;
+	ret_node->writable = r->writable;
+	ret_node->live = r == &t->root || r->live_moves == atomic_load(&t->moves) + 1;
+	spot_get(&r->at, &ret_node->at);
+}
+
+int node_get(struct node_table *t, uint64_t node, struct node *ret_node)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r)
+		copy_out(t, r, ret_node);
+	pthread_mutex_unlock(&t->lock);
+	return r ? 0 : -ESTALE;
+}
+
+uint64_t node_stamp(struct node_table *t, uint64_t directory)
+{
+	return atomic_load(stamp_of(t, directory));
+}
+
+uint64_t node_moves(struct node_table *t)
+{
+	return atomic_load(&t->moves);
+}
+
+uint64_t node_find(struct node_table *t, uint64_t id, uint64_t view)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_item(t, id, view);
+	uint64_t node = r ? r->node : 0;
+	pthread_mutex_unlock(&t->lock);
+	return node;
+}
+
+bool node_locate(void *table, uint64_t id, struct place *ret_place)
+{
+	struct node_table *t = table;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = first_of_item(t, id);
+	bool known = r && r->at.name;
+	if (known)
+		spot_get(&r->at, ret_place);
+	pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+void node_count(struct node_table *t, struct node_counts *ret_counts)
+{
+	pthread_mutex_lock(&t->lock);
+	ret_counts->nodes = t->nodes;
+	ret_counts->lookups = t->lookups;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- entering and forgetting ---------------------------------------------- */
+
+static void count_lookup(struct node_table *t, struct record *r)
+{
+	r->lookups++;
+	t->lookups++;
+}
+
+static struct record *add_record(struct node_table *t, uint64_t node)
+{
+	struct record *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->node = node;
+	t->nodes++;
+	if (t->nodes > t->buckets)
+		grow(t);
+	return r;
+}
+
+static void seen_live(struct record *r)
+{
+	r->writable = true;
+	r->before = 0;
+	r->release = false;
+}
+
+static int enter_known(struct record *r, const struct node_entry *entry)
+{
+	if (!r->directory) {
+		if (entry->live)
+			seen_live(r);
+		else if (r->writable && r->before == 0)
+			r->before = r->lookups;
+	}
+	if (!entry->reference || !r->at.name)
+		return spot_set(&r->at, entry->at);
+	return record_add_spot(r, entry->at);
+}
+
+static struct record *enter_new(struct node_table *t, const struct node_entry *entry)
+{
+	struct record *r = add_record(t, t->next);
+
+	if (!r)
+		return NULL;
+	r->kind = entry->directory && entry->view ? NODE_VIEW : NODE_ITEM;
+	r->id = entry->id;
+	r->view = entry->directory ? entry->view : 0;
+	r->directory = entry->directory;
+	r->writable = entry->live;
+	if (spot_set(&r->at, entry->at) < 0) {
+		t->nodes--;
+		free(r);
+		return NULL;
+	}
+	t->next++;
+	insert(t, r);
+	return r;
+}
+
+int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *ret_node)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (atomic_load(stamp_of(t, entry->at->directory)) != entry->stamp) {
+		pthread_mutex_unlock(&t->lock);
+		return -EAGAIN;
+	}
+	struct record *r = find_item(t, entry->id, entry->view);
+	if (r)
+		result = enter_known(r, entry);
+	else if (!(r = enter_new(t, entry)))
+		result = -ENOMEM;
+	if (result == 0) {
+		count_lookup(t, r);
+		*ret_node = r->node;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return result;
+}
+
+int node_enter_control(struct node_table *t, enum node_kind kind, char *text, size_t size, uint64_t *ret_node)
+{
+	uint64_t fixed = kind == NODE_CONTROL_DIRECTORY ? ID_CONTROL_DIRECTORY :
+			 kind == NODE_CONTROL_FILE	? ID_CONTROL_FILE :
+							  0;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = fixed ? find_node(t, fixed) : NULL;
+	if (!r) {
+		r = add_record(t, fixed ? fixed : t->next);
+		if (r) {
+			r->kind = (uint8_t)kind;
+			r->directory = kind == NODE_CONTROL_DIRECTORY;
+			r->text = text;
+			r->text_size = (uint32_t)size;
+			t->next += !fixed;
+			insert(t, r);
+		}
+	}
+	if (r) {
+		count_lookup(t, r);
+		*ret_node = r->node;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!r)
+		free(text);
+	return r ? 0 : -ENOMEM;
+}
+
+int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer, size_t size, size_t *ret_copied,
+	      size_t *ret_size)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (!r || r->kind != NODE_CONTROL_STATS) {
+		pthread_mutex_unlock(&t->lock);
+		return -ESTALE;
+	}
+	size_t left = offset < r->text_size ? r->text_size - (size_t)offset : 0;
+	*ret_copied = util_min(size, left);
+	*ret_size = r->text_size;
+	if (*ret_copied > 0)
+		memcpy(buffer, r->text + offset, *ret_copied);
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
+bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node)
+{
+	bool release = false;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (!r || r == &t->root) {
+		pthread_mutex_unlock(&t->lock);
+		return false;
+	}
+	count = util_min(count, r->lookups);
+	r->lookups -= count;
+	t->lookups -= count;
+	if (r->lookups == 0) {
+		release = r->release && r->at.name;
+		if (release)
+			copy_out(t, r, ret_node);
+		withdraw(t, r);
+		t->nodes--;
+		record_free(r);
+	} else if (r->before > 0 && count >= r->before) {
+		/* The kernel's inode from before the deletion is gone; what is left came from a view. */
+		r->before = 0;
+		r->writable = false;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return release;
+}
+
+/* ---- following what happens ------------------------------------------------ */
+
+void node_detach(struct node_table *t, uint64_t id, uint64_t view)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_item(t, id, view);
+	if (r && r->directory && r != &t->root)
+		r->detached = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view)
+{
+	if (from_view == to_view)
+		return;
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_item(t, id, from_view);
+	if (r && r->directory) {
+		struct record *other = find_item(t, id, to_view);
+
+		if (other)
+			other->aside = true;
+		r->view = to_view;
+		r->kind = to_view ? NODE_VIEW : NODE_ITEM;
+		r->live_moves = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void node_set_writable(struct node_table *t, uint64_t node)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r && !r->directory)
+		seen_live(r);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void node_set_purged(struct node_table *t, uint64_t id)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = first_of_item(t, id);
+	if (r && !r->directory)
+		r->release = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r)
+		r->live_moves = moves + 1;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void follow(struct record *r, const struct lifecycle_change *change)
+{
+	bool destroyed = change->to.name[0] == '\0';
+	struct spot *spot = r->directory ? &r->at : record_spot(r, &change->from);
+
+	if (!spot)
+		return;
+	/* Without memory for the new name the place is lost: its next use is answered ESTALE, and the kernel looks it up. */
+	if (destroyed || spot_set(spot, &change->to) < 0)
+		record_drop_spot(r, spot);
+	if (r->directory)
+		return;
+	if (change->temporary)
+		r->release = true;
+	else if (change->from.state == KEY_ACT && change->to.state == KEY_DEL && r->before == 0)
+		r->before = r->lookups;
+}
+
+void node_changed(void *table, const struct lifecycle_change *change)
+{
+	struct node_table *t = table;
+
+	pthread_mutex_lock(&t->lock);
+	atomic_fetch_add(stamp_of(t, change->from.directory), 1);
+	if (change->to.name[0] != '\0')
+		atomic_fetch_add(stamp_of(t, change->to.directory), 1);
+	if (S_ISDIR(change->mode) && change->from.state != change->to.state)
+		atomic_fetch_add(&t->moves, 1);
+	for (struct record *r = first_of_item(t, change->id); r; r = next_of_item(r))
+		follow(r, change);
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool node_busy(void *table, uint64_t id)
+{
+	struct node_table *t = table;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = first_of_item(t, id);
+	bool busy = r && !r->directory && r->writable;
+	pthread_mutex_unlock(&t->lock);
+	return busy;
+}

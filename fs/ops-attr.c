@@ -1,0 +1,309 @@
+/*
+ * ops-attr.c - attributes, symlink targets, extended attributes, statfs.
+ */
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+#include "fs/ops.h"
+#include "fs/view-control.h"
+
+#define FACT_MAX 65536 /* bytes of a fact: Linux' limit of an xattr */
+#define BLOCK 4096
+#define SETTABLE (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE |                 \
+		  FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME | FUSE_SET_ATTR_KILL_SUID)
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static void getattr_control(fuse_req_t req, const struct node *node)
+{
+	struct fs *fs = session_fs(req);
+	struct view_control v = { fs->nodes, fs->control, fs->uid, fs->gid, fs->mounted_ns };
+	struct stat st;
+
+	OPS_TRY(req, view_control_stat(&v, node, &st));
+	fuse_reply_attr(req, &st, 0);
+}
+
+/* As a view shows it, or as it is; *ret_trash: not to be kept. */
+static int load_shown(struct fs *fs, struct node *node, struct inode *ret_inode, bool *ret_trash)
+{
+	struct view v = ops_view(fs);
+	bool writable;
+	int result;
+
+	*ret_trash = false;
+	if (node->directory && !node->detached) {
+		result = view_is_trash(&v, node, ret_trash);
+		if (result)
+			return result;
+		if (*ret_trash)
+			return view_directory(&v, node->id, ret_inode);
+	}
+	result = ops_load(fs, node, true, ret_inode);
+	if (result || node->directory)
+		return result;
+	result = view_is_writable(&v, node, &writable);
+	if (result) {
+		inode_release(ret_inode);
+		return result;
+	}
+	if (!writable)
+		view_mask(ret_inode, false);
+	*ret_trash = !writable || node->at.state != KEY_ACT;
+	return 0;
+}
+
+void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	struct inode inode;
+	struct node node;
+	bool trash;
+
+	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	if (ops_is_control(&node)) {
+		getattr_control(req, &node);
+		return;
+	}
+	OPS_TRY(req, load_shown(fs, &node, &inode, &trash));
+	if (node.detached)
+		inode.nlink = 0;
+	reply_attributes(req, &inode, trash || node.detached);
+	inode_release(&inode);
+}
+
+void ops_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs *fs = session_fs(req);
+	_cleanup_free_ char *target = NULL;
+	struct inode inode;
+	struct node node;
+
+	OPS_TRY(req, ops_file(fs, ino, false, &node));
+	OPS_TRY(req, ops_is_control(&node) ? -EINVAL : ops_load(fs, &node, false, &inode));
+	if (S_ISLNK(inode.item.mode) && inode.item.content)
+		target = strndup((const char *)inode.item.content, inode.item.content_size);
+	inode_release(&inode);
+	if (target)
+		fuse_reply_readlink(req, target);
+	else
+		reply_result(req, S_ISLNK(inode.item.mode) ? -EIO : -EINVAL);
+}
+
+/* ---- changing ------------------------------------------------------------------------------ */
+
+static void translate(struct fs *fs, const struct stat *attr, int to_set, struct attr_change *change)
+{
+	struct timespec now = tree_time(clock_now_ns(store_clock(fs->store)));
+
+	*change = (struct attr_change){
+		.mode = attr->st_mode & 07777,
+		.uid = attr->st_uid,
+		.gid = attr->st_gid,
+		.size = (uint64_t)attr->st_size,
+		.atime = to_set & FUSE_SET_ATTR_ATIME_NOW ? now : attr->st_atim,
+		.mtime = to_set & FUSE_SET_ATTR_MTIME_NOW ? now : attr->st_mtim,
+		.ctime = attr->st_ctim,
+	};
+	if (to_set & FUSE_SET_ATTR_MODE)
+		change->set |= ATTR_MODE;
+	if (to_set & FUSE_SET_ATTR_UID)
+		change->set |= ATTR_UID;
+	if (to_set & FUSE_SET_ATTR_GID)
+		change->set |= ATTR_GID;
+	if (to_set & FUSE_SET_ATTR_SIZE)
+		change->set |= ATTR_SIZE;
+	if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW))
+		change->set |= ATTR_ATIME;
+	if (to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW))
+		change->set |= ATTR_MTIME;
+	if (to_set & FUSE_SET_ATTR_CTIME)
+		change->set |= ATTR_CTIME;
+	if (to_set & FUSE_SET_ATTR_KILL_SUID) /* FATTR_KILL_SUIDGID: both */
+		change->set |= ATTR_KILL_SUID;
+}
+
+/* Whether a node's attributes may be changed, and the node itself. */
+static int changeable(struct fs *fs, fuse_ino_t ino, struct node *ret_node)
+{
+	int result = node_get(fs->nodes, ino, ret_node);
+
+	if (result)
+		return result;
+	if (ops_is_control(ret_node))
+		return -EROFS;
+	if (ret_node->directory)
+		return ops_live_directory(fs, ino, ret_node);
+	return ops_file(fs, ino, true, ret_node);
+}
+
+static int change_directory(struct fs *fs, struct node *node, const struct attr_change *change, struct inode *ret_inode)
+{
+	int result;
+
+	/* It may be renamed between looking where it is and changing it. */
+	do {
+		result = namei_setattr(fs->namei, &node->at, change, ret_inode);
+		if (result == 0 && ret_inode->item.id != node->id) {
+			inode_release(ret_inode);
+			result = -ESTALE;
+		}
+	} while (result == -ENOENT && ops_moved(fs, node));
+	return result;
+}
+
+void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	struct attr_change change;
+	struct inode inode;
+	struct node node;
+
+	translate(fs, attr, to_set, &change);
+	if (change.set == 0) {
+		ops_getattr(req, ino, fi);
+		return;
+	}
+	OPS_TRY(req, changeable(fs, ino, &node));
+	if (change.set & ATTR_SIZE)
+		loop_yield(fs->loop);
+	if (node.directory)
+		OPS_TRY(req, change_directory(fs, &node, &change, &inode));
+	else
+		OPS_TRY(req, file_setattr(fs->namei, &fs->locator, node.id, &change, &inode));
+	reply_attributes(req, &inode, inode.at.state != KEY_ACT);
+	inode_release(&inode);
+}
+
+/* ---- extended attributes -------------------------------------------------------------------- */
+
+static void reply_bytes(fuse_req_t req, const void *bytes, size_t length, size_t size)
+{
+	if (size == 0)
+		fuse_reply_xattr(req, length);
+	else if (length > size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, bytes, length);
+}
+
+/* What the trash says of a deleted item. True: answered. */
+static bool answer_fact(fuse_req_t req, const struct node *node, const char *name, size_t size)
+{
+	struct view v = ops_view(session_fs(req));
+	_cleanup_free_ char *text = NULL;
+	ssize_t length;
+
+	if (strncmp(name, POLICY_PREFIX_USER, strlen(POLICY_PREFIX_USER)) != 0)
+		return false;
+	text = malloc(FACT_MAX);
+	length = text ? view_fact(&v, node, name, text, FACT_MAX) : -ENOMEM;
+	if (length == -ENODATA)
+		return false;
+	if (length < 0)
+		reply_result(req, (int)length);
+	else
+		reply_bytes(req, text, (size_t)length, size);
+	return true;
+}
+
+/* Mirrors of live directories have none of their own: they are the live ones', to be asked there. */
+static bool has_xattrs(const struct node *node)
+{
+	return !ops_is_control(node) && !node->lost && !(node->kind == NODE_VIEW && node->at.state == KEY_ACT);
+}
+
+void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	struct fs *fs = session_fs(req);
+	struct buffer value = { 0 };
+	struct node node;
+	int result;
+
+	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	if (!has_xattrs(&node)) {
+		fuse_reply_err(req, ENODATA);
+		return;
+	}
+	if (answer_fact(req, &node, name, size))
+		return;
+	do
+		result = namei_getxattr(fs->namei, &node.at, name, &value);
+	while (result == -ENOENT && ops_moved(fs, &node));
+	if (result)
+		reply_result(req, result);
+	else
+		reply_bytes(req, value.bytes, value.size, size);
+	buffer_release(&value);
+}
+
+void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct fs *fs = session_fs(req);
+	struct buffer names = { 0 };
+	struct node node;
+	bool trusted = fuse_req_ctx(req)->uid == 0;
+	int result = 0;
+
+	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	if (has_xattrs(&node)) {
+		do
+			result = namei_listxattr(fs->namei, &node.at, trusted, &names);
+		while (result == -ENOENT && ops_moved(fs, &node));
+	}
+	if (result)
+		reply_result(req, result);
+	else
+		reply_bytes(req, names.bytes, names.size, size);
+	buffer_release(&names);
+}
+
+void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+{
+	struct fs *fs = session_fs(req);
+	struct actor actor;
+	struct node node;
+	int result;
+
+	OPS_TRY(req, changeable(fs, ino, &node));
+	ops_actor(req, &actor);
+	do
+		result = namei_setxattr(fs->namei, &actor, &node.at, name, value, size, flags);
+	while (result == -ENOENT && ops_moved(fs, &node));
+	reply_result(req, result);
+}
+
+void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	struct fs *fs = session_fs(req);
+	struct actor actor;
+	struct node node;
+	int result;
+
+	OPS_TRY(req, changeable(fs, ino, &node));
+	ops_actor(req, &actor);
+	do
+		result = namei_removexattr(fs->namei, &actor, &node.at, name);
+	while (result == -ENOENT && ops_moved(fs, &node));
+	reply_result(req, result);
+}
+
+/* ---- statfs ------------------------------------------------------------------------------------ */
+
+void ops_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs *fs = session_fs(req);
+	struct store_space space = { 0 };
+	int64_t counters[STORE_COUNTERS_MAX] = { 0 };
+	struct statvfs st = { .f_bsize = BLOCK, .f_frsize = BLOCK, .f_namemax = KEY_NAME_MAX };
+
+	OPS_TRY(req, store_space(fs->store, &space));
+	OPS_TRY(req, record_get_counters(fs->store, counters));
+	st.f_blocks = space.total_bytes / BLOCK;
+	st.f_bfree = st.f_bavail = space.free_bytes / BLOCK;
+	/* There is no limit of files but space: an item takes about half a KiB. */
+	st.f_ffree = st.f_favail = space.free_bytes / 512;
+	st.f_files = (fsfilcnt_t)util_max(counters[COUNTER_LIVE_ITEMS], (int64_t)0) + st.f_ffree;
+	fuse_reply_statfs(req, &st);
+}

@@ -1,0 +1,207 @@
+/*
+ * ops-file.c - contents of files.
+ *
+ * There is no OPEN (answered ENOSYS once, so the kernel asks no more), hence no
+ * RELEASE; no FLUSH either: a write that returned has reached the store. What
+ * may wait for a disk gives up the lead first (loop.h).
+ */
+#include <stdlib.h>
+
+#include "fs/ops.h"
+#include "fs/view-control.h"
+
+#define QUICK_BYTES 32768 /* reads and writes up to here are served by the leader */
+#define SEEK_DATA_WHENCE 3 /* SEEK_DATA, SEEK_HOLE as the kernel numbers them */
+#define SEEK_HOLE_WHENCE 4
+
+void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, ENOSYS);
+}
+
+static void read_stats(fuse_req_t req, fuse_ino_t ino, char *buffer, size_t size, off_t offset)
+{
+	size_t copied;
+	size_t whole;
+	int result = node_text(session_fs(req)->nodes, ino, (uint64_t)offset, buffer, size, &copied, &whole);
+
+	if (result)
+		reply_result(req, result);
+	else
+		fuse_reply_buf(req, buffer, copied);
+}
+
+static void read_file(fuse_req_t req, const struct node *node, char *buffer, size_t size, off_t offset)
+{
+	struct fs *fs = session_fs(req);
+	size_t count;
+	int result = file_read(fs->namei, &fs->locator, node->id, (uint64_t)offset, buffer, size, &count);
+
+	if (result)
+		reply_result(req, result);
+	else
+		fuse_reply_buf(req, buffer, count);
+}
+
+void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	_cleanup_free_ char *buffer = malloc(size);
+	struct node node;
+
+	OPS_TRY(req, buffer ? 0 : -ENOMEM);
+	OPS_TRY(req, ops_file(fs, ino, false, &node));
+	if (size > QUICK_BYTES)
+		loop_yield(fs->loop);
+	if (node.kind == NODE_CONTROL_STATS)
+		read_stats(req, ino, buffer, size, offset);
+	else if (ops_is_control(&node))
+		fuse_reply_buf(req, NULL, 0);
+	else
+		read_file(req, &node, buffer, size, offset);
+}
+
+/*
+ * A write that is refused although the kernel's own copy (with the writeback
+ * cache) was taken for written: that copy must go.
+ */
+static void drop_refused(struct fs *fs, fuse_ino_t ino)
+{
+	if (fs->options->writeback)
+		notify_contents(fs->notifier, ino);
+}
+
+void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t offset,
+	       struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	bool kill_privileges = fi->fh != 0; /* see ops.c: FUSE_WRITE_KILL_SUIDGID */
+	struct node node;
+	int result = ops_file(fs, ino, true, &node);
+
+	if (result == 0 && ops_is_control(&node))
+		result = -EINVAL;
+	if (size > QUICK_BYTES)
+		loop_yield(fs->loop);
+	if (result == 0)
+		result = file_write(fs->namei, &fs->locator, node.id, (uint64_t)offset, bytes, size, false,
+				    kill_privileges, NULL);
+	if (result)
+		reply_result(req, result);
+	else
+		fuse_reply_write(req, size);
+	if (result)
+		drop_refused(fs, ino);
+}
+
+void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+
+	loop_yield(fs->loop);
+	reply_result(req, store_sync(fs->store));
+}
+
+void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	struct node node;
+
+	OPS_TRY(req, ops_file(fs, ino, true, &node));
+	OPS_TRY(req, ops_is_control(&node) ? -EOPNOTSUPP : 0);
+	loop_yield(fs->loop);
+	reply_result(req, file_allocate(fs->namei, &fs->locator, node.id, mode, (uint64_t)offset, (uint64_t)length));
+}
+
+void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
+{
+	struct fs *fs = session_fs(req);
+	struct node node;
+	uint64_t found;
+
+	/* With the writeback cache the kernel has bytes we do not know of: it then takes the file to be all data. */
+	OPS_TRY(req, fs->options->writeback ? -ENOSYS : 0);
+	OPS_TRY(req, whence == SEEK_DATA_WHENCE || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
+	OPS_TRY(req, ops_file(fs, ino, false, &node));
+	OPS_TRY(req, ops_is_control(&node) ? -ENXIO : 0);
+	OPS_TRY(req, file_seek(fs->namei, &fs->locator, node.id, (uint64_t)offset, whence == SEEK_DATA_WHENCE, &found));
+	fuse_reply_lseek(req, (off_t)found);
+}
+
+void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset, struct fuse_file_info *in_fi, fuse_ino_t out,
+			 off_t out_offset, struct fuse_file_info *out_fi, size_t size, int flags)
+{
+	struct fs *fs = session_fs(req);
+	struct node from, to;
+	size_t copied;
+
+	OPS_TRY(req, flags ? -EINVAL : 0);
+	OPS_TRY(req, ops_file(fs, in, false, &from));
+	OPS_TRY(req, ops_file(fs, out, true, &to));
+	OPS_TRY(req, ops_is_control(&from) || ops_is_control(&to) ? -EXDEV : 0); /* then the caller reads and writes */
+	loop_yield(fs->loop);
+	OPS_TRY(req, file_copy(fs->namei, &fs->locator, from.id, (uint64_t)in_offset, &fs->locator, to.id,
+			       (uint64_t)out_offset, size, &copied));
+	fuse_reply_write(req, copied);
+}
+
+/* ---- /.ddbfs/control ---------------------------------------------------------------------- */
+
+/* The caller with his supplementary groups; *ret_groups is malloc'd. */
+static int actor_with_groups(fuse_req_t req, struct actor *ret_actor, gid_t **ret_groups)
+{
+	int capacity = 64;
+	gid_t *groups = NULL;
+	int count;
+
+	ops_actor(req, ret_actor);
+	for (;;) {
+		gid_t *grown = realloc(groups, (size_t)capacity * sizeof(*groups));
+
+		if (!grown) {
+			free(groups);
+			return -ENOMEM;
+		}
+		groups = grown;
+		count = fuse_req_getgroups(req, capacity, groups);
+		if (count <= capacity)
+			break;
+		capacity = count;
+	}
+	ret_actor->groups = groups;
+	ret_actor->groups_count = count > 0 ? (size_t)count : 0;
+	*ret_groups = groups;
+	return 0;
+}
+
+static int control_request(fuse_req_t req, struct control_message *message)
+{
+	struct fs *fs = session_fs(req);
+	_cleanup_free_ gid_t *groups = NULL;
+	struct actor actor;
+	int result = actor_with_groups(req, &actor, &groups);
+
+	return result ? result : control_call(fs->control, &actor, message);
+}
+
+void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg, struct fuse_file_info *fi,
+	       unsigned int flags, const void *in, size_t in_size, size_t out_size)
+{
+	struct fs *fs = session_fs(req);
+	_cleanup_free_ struct control_message *message = NULL;
+	struct node node;
+
+	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	if (node.kind != NODE_CONTROL_FILE || command != (unsigned)CONTROL_CALL || in_size != sizeof(*message) ||
+	    out_size != sizeof(*message)) {
+		fuse_reply_err(req, ENOTTY);
+		return;
+	}
+	message = malloc(sizeof(*message));
+	OPS_TRY(req, message ? 0 : -ENOMEM);
+	memcpy(message, in, sizeof(*message));
+	loop_yield(fs->loop);
+	OPS_TRY(req, message->size > CONTROL_TEXT_MAX ? -EINVAL : 0);
+	OPS_TRY(req, control_request(req, message));
+	fuse_reply_ioctl(req, 0, message, sizeof(*message));
+}
