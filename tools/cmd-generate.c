@@ -11,11 +11,11 @@
 
 /* ---- manual (scdoc) ------------------------------------------------------------------ */
 
-/* scdoc reads '_' and '*' as emphasis, and '<' or '#' at the start of a line as more. */
+/* scdoc reads '_' and '*' as emphasis, and '-', '<' or '#' at the start of a line as more. */
 static void print_scd(const char *text)
 {
 	for (; *text; text++) {
-		if (strchr("_*\\<>#", *text))
+		if (strchr("_*\\<>#-", *text))
 			putchar('\\');
 		putchar(*text);
 		if (*text == '\n')

@@ -79,8 +79,8 @@ static int fail_detach(const struct arguments *a, const char *point, int error)
 
 	switch (error) {
 	case -EBUSY:
-		return fail(a, EXIT_FAILED, "%s: in use%s%s; end what uses it, or give --lazy", quoted,
-			    user ? " by process " : "", user ? user : "");
+		return fail(a, EXIT_FAILED, "%s: busy%s%s; end what uses it, or give --lazy", quoted,
+			    user ? ": used by process " : "", user ? user : "");
 	case -EPERM:
 		return fail(a, EXIT_FAILED, "%s: only the user who mounted it or root may unmount it", quoted);
 	case -ENOENT:

@@ -2,7 +2,9 @@
  * cmd-undo.c - brings back what one `rm`, script or program deleted: the last
  * batch, or a given one; and lists the batches.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fs/bytes.h"
 #include "store/util.h"
@@ -11,8 +13,6 @@
 #include "tools/table.h"
 #include "tools/taken.h"
 #include "tools/units.h"
-
-#define ID_DIGITS_MIN 16
 
 static const struct table_column columns[] = {
 	{ "ID", false },      { "DELETED", false }, { "ENTRIES", true }, { "SIZE", true }, { "BY", false },
@@ -171,28 +171,42 @@ static int undo(struct client *c, int64_t id, const char *taken)
 	return code;
 }
 
-/* Takes PATH and ID in either order. A directory whose name is such a number can be given as ./NUMBER. */
+static int set_id(const struct arguments *a, const char *text, int64_t *id)
+{
+	if (*id || !units_parse_number(text, id) || !*id)
+		return fail(a, EXIT_USAGE, "%s: not the number of one batch; see 'ddbfs undo --list'", text);
+	return EXIT_DONE;
+}
+
+/* It only tells the mount: a mistyped word must not undo something. */
+static int set_path(const struct arguments *a, const char *text, const char **path)
+{
+	_cleanup_free_ char *quoted = print_quoted(text);
+	struct stat st;
+
+	if (*path)
+		return fail(a, EXIT_USAGE, "%s: neither a second path nor the number of a batch is possible here", quoted);
+	if (lstat(text, &st) < 0)
+		return fail(a, EXIT_NOT_FOUND, "%s: %s; PATH is anything in the mount, ID a number of 'ddbfs undo --list'",
+			    quoted, strerror(errno));
+	*path = text;
+	return EXIT_DONE;
+}
+
+/* PATH and ID in either order. A directory whose name is a number can be given as ./NUMBER. */
 static int parse_operands(const struct arguments *a, const char **ret_path, int64_t *ret_id)
 {
+	int code = EXIT_DONE;
+
 	*ret_path = NULL;
 	*ret_id = 0;
-	for (unsigned i = 0; i < a->count; i++) {
+	for (unsigned i = 0; i < a->count && code == EXIT_DONE; i++) {
 		const char *text = a->operands[i];
+		bool number = strspn(text, "0123456789") == strlen(text);
 
-		if (strlen(text) >= ID_DIGITS_MIN && strspn(text, "0123456789") == strlen(text)) {
-			if (*ret_id || !units_parse_number(text, ret_id) || !*ret_id)
-				return fail(a, EXIT_USAGE, "%s: not the number of one batch; see 'ddbfs undo --list'",
-					    text);
-		} else if (*ret_path) {
-			_cleanup_free_ char *quoted = print_quoted(text);
-
-			return fail(a, EXIT_USAGE, "%s: neither a second path nor the number of a batch is possible here",
-				    quoted);
-		} else {
-			*ret_path = text;
-		}
+		code = number ? set_id(a, text, ret_id) : set_path(a, text, ret_path);
 	}
-	return EXIT_DONE;
+	return code;
 }
 
 int cmd_undo(const struct arguments *a)

@@ -182,7 +182,7 @@ const char *print_time_exact(int64_t ns, char buffer[PRINT_TIME_MAX])
 	if (!gmtime_r(&seconds, &tm))
 		return "-";
 	used = strftime(buffer, PRINT_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buffer + used, PRINT_TIME_MAX - used, ".%09uZ", (unsigned)(ns % CLOCK_SECOND_NS));
+	snprintf(buffer + used, PRINT_TIME_MAX - used, ".%09uZ", (unsigned)(ns % CLOCK_SECOND_NS) % 1000000000u);
 	return buffer;
 }
 
