@@ -120,7 +120,7 @@ static void edit_count_bytes(struct edit *e)
 		return;
 	if (e->inode.nlink)
 		transaction_count_add(&e->transaction, COUNTER_LIVE_BYTES, delta);
-	else if (item->deletion.cause != ITEM_TEMPORARY)
+	else
 		transaction_count_add(&e->transaction, COUNTER_TRASH_BYTES, delta);
 }
 

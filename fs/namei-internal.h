@@ -67,7 +67,10 @@ struct edit {
 	struct inode inode;
 	struct buffer content; /* new inline content, when item.content points here */
 	struct buffer xattrs; /* new xattrs, when item.xattrs points here */
-	struct store_value xattrs_apart; /* the XATTR item, once read */
+	struct store_value xattrs_apart; /* the XATTR item, once read ... */
+	bool xattrs_known; /* ... and then the list as it was: */
+	const uint8_t *xattrs_list;
+	size_t xattrs_list_size;
 	struct transaction transaction;
 	uint64_t size_before;
 	bool releasing; /* gives space back: may use the reserve */
@@ -88,7 +91,7 @@ int edit_resize(struct namei *n, struct edit *e, uint64_t size);
 int edit_kill_privileges(struct namei *n, struct edit *e);
 /* mtime and ctime := now. */
 void edit_touch(struct namei *n, struct edit *e);
-/* The xattrs as they stand: *ret_list is borrowed from the edit. */
+/* The xattrs as they were read: *ret_list is borrowed from the edit. */
 int edit_xattrs(struct namei *n, struct edit *e, const uint8_t **ret_list, size_t *ret_size);
 /* Makes `name` have the value, or (NULL) not be there. Not checked. 0, -ENOSPC, -EIO, -ENOMEM. */
 int edit_set_xattr(struct namei *n, struct edit *e, const char *name, const void *value, size_t size);

@@ -83,7 +83,16 @@ int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t
 
 int edit_xattrs(struct namei *n, struct edit *e, const uint8_t **ret_list, size_t *ret_size)
 {
-	return xattr_load(n, &e->inode, &e->xattrs_apart, ret_list, ret_size);
+	int result = 0;
+
+	if (!e->xattrs_known)
+		result = xattr_load(n, &e->inode, &e->xattrs_apart, &e->xattrs_list, &e->xattrs_list_size);
+	if (result)
+		return result;
+	e->xattrs_known = true;
+	*ret_list = e->xattrs_list;
+	*ret_size = e->xattrs_list_size;
+	return 0;
 }
 
 /* Names as listxattr(2) gives them must fit its limit, values an item of the store. */
