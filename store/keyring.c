@@ -96,7 +96,7 @@ static int read_key_file(const char *path, const uint8_t salt[HEADER_SALT_SIZE],
 	return 0;
 }
 
-int keyring_check_credentials(const struct store_credentials *c, struct store_open_report *r)
+int store_check_credentials(const struct store_credentials *c, struct store_open_report *r)
 {
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	uint8_t salt[HEADER_SALT_SIZE] = { 0 };
@@ -377,7 +377,7 @@ int keyring_create(int dir_fd, const struct store_create_options *options, struc
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	struct header header;
 	bool local;
-	int result = keyring_check_credentials(&options->credentials, NULL);
+	int result = store_check_credentials(&options->credentials, NULL);
 
 	if (result == 0)
 		result = header_from_options(options, &header);
@@ -473,7 +473,7 @@ int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	_cleanup_free_ struct header_file *file = malloc(sizeof(*file));
 	const struct header_slot *opened;
-	int result = keyring_check_credentials(new_credentials, NULL);
+	int result = store_check_credentials(new_credentials, NULL);
 
 	if (result == 0 && credentials_kind(new_credentials) == HEADER_SLOT_LOCAL)
 		result = -EINVAL;

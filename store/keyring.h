@@ -44,14 +44,6 @@ struct keyring {
 };
 
 /*
- * Whether a store could be made with these: 0, or a negative errno with
- * `ret_report` saying what is wrong with which of them (missing, unreadable,
- * empty, too short or too long, not a plain file). For messages before
- * store_create, which does the same by itself.
- */
-int keyring_check_credentials(const struct store_credentials *credentials, struct store_open_report *ret_report);
-
-/*
  * Draws id and master key and writes the header, durably, as `header.new` into
  * `dir_fd`: no store yet. keyring_commit renames it once the engine's files
  * stand. 0 or a negative errno. Slow: Argon2id.

@@ -292,6 +292,14 @@ int store_open(const char *path, const struct store_open_options *options, struc
 /* Everything to disk, then closed. 0, or the error that kept something from its place (the store opens again). */
 int store_close(struct store *s);
 
+/*
+ * Whether a store could be made with these: 0, or a negative errno with
+ * `ret_report` saying what is wrong with which of them (missing, unreadable,
+ * empty, too short or too long, not a plain file). For messages before
+ * store_create and store_change_key, which refuse the same.
+ */
+int store_check_credentials(const struct store_credentials *credentials, struct store_open_report *ret_report);
+
 /* Adds, or with `credentials` all NULL refuses; removes all other slots if `replace`. Needs the store open elsewhere by nobody. */
 int store_change_key(const char *path, const struct store_credentials *old_credentials,
 		     const struct store_credentials *new_credentials, bool replace);

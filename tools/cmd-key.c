@@ -16,7 +16,7 @@ static int change(const struct arguments *a, const struct credentials *old, cons
 	char words[WORDS_MAX];
 	int result = store_change_key(a->operands[0], &old->store, &new->store, replace);
 
-	if (result == -ENOSPC)
+	if (result == -E2BIG)
 		return fail(a, EXIT_FAILED, "all key slots are taken; 'ddbfs key replace' frees them");
 	if (result)
 		return fail(a, words_open(a->operands[0], result, &report, words), "%s", words);

@@ -110,22 +110,16 @@ static int read_fd(const struct arguments *a, const char *number, char **ret_pas
 	return result < 0 ? fail_passphrase(a, "the file descriptor", result) : EXIT_DONE;
 }
 
-/* The store itself reads the file; that there is one is a matter of usage. */
+/* The store reads it again; that it can be a key at all is a matter of usage. */
 static int find_key_file(const struct arguments *a, const char *path, char **ret_path)
 {
-	_cleanup_free_ char *quoted = print_quoted(path);
-	struct stat st;
+	const struct store_credentials c = { .key_file = path };
+	struct store_open_report report = { 0 };
 
-	if (stat(path, &st) < 0)
-		return fail(a, EXIT_USAGE, "%s: cannot use the key file: %s", quoted, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return fail(a, EXIT_USAGE, "%s: a directory, not a key file", quoted);
-	if (S_ISREG(st.st_mode) && st.st_size == 0)
-		return fail(a, EXIT_USAGE, "%s: empty; a key file should hold at least 32 random bytes", quoted);
-	if (access(path, R_OK) < 0)
-		return fail(a, EXIT_USAGE, "%s: cannot read the key file: %s", quoted, strerror(errno));
+	if (store_check_credentials(&c, &report) < 0)
+		return fail(a, EXIT_USAGE, "%s", report.text);
 	*ret_path = realpath(path, NULL);
-	return *ret_path ? EXIT_DONE : fail(a, EXIT_USAGE, "%s: %s", quoted, strerror(errno));
+	return *ret_path ? EXIT_DONE : fail(a, EXIT_USAGE, "%s: %s", path, strerror(errno));
 }
 
 int credentials_read(const struct arguments *a, enum credentials_set set, bool twice, struct credentials *ret_credentials)

@@ -331,21 +331,21 @@ START_TEST(odd_key_files_are_refused_in_words)
 	struct store_open_report report = { 0 };
 
 	make(&with_passphrase);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), -ENOENT);
+	ck_assert_int_eq(store_check_credentials(&c, &report), -ENOENT);
 	write_key_file(big, 0);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), -EINVAL);
+	ck_assert_int_eq(store_check_credentials(&c, &report), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(report.text, "0 bytes"));
 	write_key_file(big, KEYRING_KEY_FILE_MIN - 1);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), -EINVAL);
+	ck_assert_int_eq(store_check_credentials(&c, &report), -EINVAL);
 	write_key_file(big, sizeof(big));
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), -EFBIG);
+	ck_assert_int_eq(store_check_credentials(&c, &report), -EFBIG);
 	write_key_file(big, sizeof(big) - 1);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), 0);
+	ck_assert_int_eq(store_check_credentials(&c, &report), 0);
 	write_key_file(big, KEYRING_KEY_FILE_MIN);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), 0);
+	ck_assert_int_eq(store_check_credentials(&c, &report), 0);
 	unlink(key_path);
 	ck_assert_int_eq(mkfifo(key_path, 0600), 0);
-	ck_assert_int_eq(keyring_check_credentials(&c, &report), -EINVAL);
+	ck_assert_int_eq(store_check_credentials(&c, &report), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(report.text, "not a plain file"));
 }
 END_TEST
