@@ -53,7 +53,7 @@ check_includes() {
 	may_include store 'store/[a-z-]+\.h'
 	may_include lifecycle "$store|lifecycle/[a-z-]+\.h"
 	may_include fs "$store|$lifecycle|fs/[a-z-]+\.h"
-	may_include tools "$store|$lifecycle|fs/(fs|control)\.h|tools/[a-z-]+\.h"
+	may_include tools "$store|$lifecycle|fs/(fs|control|bytes)\.h|tools/[a-z-]+\.h"
 	only_in 'lmdb\.h' 'store/(engine|lmdb)-[a-z-]+\.[ch]'
 	only_in 'sodium[/a-z_]*\.h' 'store/(seal|keyring)\.c|tools/passphrase\.c'
 	only_in '(fuse3/)?fuse[a-z_]*\.h' 'fs/[a-z-]+\.[ch]'

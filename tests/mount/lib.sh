@@ -61,8 +61,9 @@ remount() {
 	mount_down && mount_up "$@"
 }
 
-# A clean mount has no problems after it is unmounted: umount, check, mount.
+# The store has no problems: umount, check, mount.
 check_clean() {
+	cd /
 	mount_down
 	ddbfs check "$store" || {
 		echo "ddbfs check found damage (status $?)"
