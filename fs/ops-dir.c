@@ -107,6 +107,8 @@ static void add_dots(struct listing *l, uint64_t offset)
 
 	if (l->node.kind == NODE_VIEW)
 		e.attr.st_ino |= VIEW_MIRROR;
+	else if (ops_is_control(&l->node))
+		e.attr.st_ino = INO_UNKNOWN;
 	if (offset < 1 && fits(l, "."))
 		put_entry(l, ".", &e, 1);
 	e.attr.st_ino = l->node.at.directory != KEY_ID_NONE ? l->node.at.directory : KEY_ID_ROOT;
