@@ -32,14 +32,15 @@ static void finish_empty(struct job *j, const char *path, int result, const stru
 {
 	job_settle(j);
 	if (result == -EINTR)
-		job_error(j, CONTROL_INTERRUPTED, path, "interrupted after %llu entries; the rest is still in the trash",
+		job_error(j, CONTROL_INTERRUPTED, path,
+			  "interrupted after %llu entries; the rest is still in the trash",
 			  (unsigned long long)r->entries);
 	else if (result < 0)
 		job_error_errno(j, path, result);
 	else
 		job_result(j, r->refused ? CONTROL_PARTLY : CONTROL_DONE,
-			   json_pack("{sI sI sI}", "entries", (json_int_t)r->entries, "bytes", (json_int_t)r->bytes,
-				     "refused", (json_int_t)r->refused));
+			   json_pack("{sI sI sI}", "entries", (json_int_t)r->entries, "bytes",
+				     (json_int_t)r->bytes, "refused", (json_int_t)r->refused));
 }
 
 void job_empty(struct job *j)
@@ -60,7 +61,8 @@ void job_empty(struct job *j)
 	if ((!o.dry_run && job_refused_read_only(j)) || job_target(j, "path", false, &path, &t))
 		return;
 	if (t.kind != TARGET_DIRECTORY && t.kind != TARGET_VIEW) {
-		job_error(j, CONTROL_USAGE, path, "neither a directory nor its trash; a single entry can be removed with rm");
+		job_error(j, CONTROL_USAGE, path,
+			  "neither a directory nor its trash; a single entry can be removed with rm");
 		return;
 	}
 	o.directory = t.directory;
@@ -113,14 +115,16 @@ void job_sweep(struct job *j)
 	if (result == 0)
 		result = store_checkpoint(job_store(j));
 	if (result == -EINTR)
-		job_error(j, CONTROL_INTERRUPTED, NULL, "interrupted after %llu items; the daemon goes on by itself",
+		job_error(j, CONTROL_INTERRUPTED, NULL,
+			  "interrupted after %llu items; the daemon goes on by itself",
 			  (unsigned long long)r.destroyed);
 	else if (result < 0)
 		job_error_errno(j, NULL, result);
 	else
 		job_result(j, CONTROL_DONE,
-			   json_pack("{sI sI sI sb}", "destroyed", (json_int_t)r.destroyed, "bytes", (json_int_t)r.bytes,
-				     "next_due_ns", (json_int_t)r.next_due_ns, "paused", r.paused));
+			   json_pack("{sI sI sI sb}", "destroyed", (json_int_t)r.destroyed, "bytes",
+				     (json_int_t)r.bytes, "next_due_ns", (json_int_t)r.next_due_ns,
+				     "paused", r.paused));
 }
 
 void job_clock_accept(struct job *j)

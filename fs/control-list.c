@@ -80,8 +80,9 @@ static const char *type_name(uint32_t mode)
 static const char *cause_name(const struct found *f)
 {
 	static const char *const names[] = {
-		[ITEM_REMOVED] = "removed",   [ITEM_REPLACED] = "replaced",   [ITEM_EXPIRED] = "expired",
-		[ITEM_EVICTED] = "evicted",   [ITEM_TEMPORARY] = "temporary",
+		[ITEM_REMOVED] = "removed",	[ITEM_REPLACED] = "replaced",
+		[ITEM_EXPIRED] = "expired",	[ITEM_EVICTED] = "evicted",
+		[ITEM_TEMPORARY] = "temporary",
 	};
 	uint8_t cause = f->item.deletion.cause;
 
@@ -104,14 +105,15 @@ static void say_row(struct listing *l, const struct pending *in, const struct fo
 	const struct deletion *d = &f->item.deletion;
 	json_t *row = json_pack("{ss sI sI sI ss sI}", "type", type_name(f->item.mode), "size",
 				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0), "deleted_at_ns",
-				(json_int_t)f->at.seq, "expires_at_ns", (json_int_t)f->expires_ns, "cause", cause_name(f),
-				"id", (json_int_t)f->item.id);
+				(json_int_t)f->at.seq, "expires_at_ns", (json_int_t)f->expires_ns,
+				"cause", cause_name(f), "id", (json_int_t)f->item.id);
 
 	set_path(row, "path", in->path, f->at.name);
 	set_path(row, "shown_path", in->path, f->shown);
 	set_path(row, "trash_path", in->view, f->shown);
-	json_object_update_new(row, json_pack("{sI sI sI sI}", "uid", (json_int_t)d->uid, "gid", (json_int_t)d->gid, "pid",
-					      (json_int_t)d->pid, "batch", (json_int_t)d->batch));
+	json_object_update_new(row, json_pack("{sI sI sI sI}", "uid", (json_int_t)d->uid, "gid",
+					      (json_int_t)d->gid, "pid", (json_int_t)d->pid,
+					      "batch", (json_int_t)d->batch));
 	bytes_to_json(row, "command", d->command);
 	job_row(l->job, row);
 	l->said++;
@@ -209,7 +211,8 @@ static int list_directory(struct listing *l, const struct pending *in)
 		after = l->page->last;
 		l->page->count = 0;
 		l->page->more = false;
-		result = lifecycle_list(job_lifecycle(l->job), in->directory, first ? NULL : &after, take_entry, l->page);
+		result = lifecycle_list(job_lifecycle(l->job), in->directory, first ? NULL : &after,
+					take_entry, l->page);
 		if (result >= 0)
 			result = list_page(l, in);
 	} while (result == 0 && l->page->more);
@@ -239,7 +242,8 @@ static int list_all(struct listing *l)
 static int set_filters(struct listing *l)
 {
 	int64_t age = job_number(l->job, "since_ns");
-	const json_t *uid = json_object_get(l->job->request, "uid"), *limit = json_object_get(l->job->request, "limit");
+	const json_t *uid = json_object_get(l->job->request, "uid"),
+		     *limit = json_object_get(l->job->request, "limit");
 	int result = bytes_from_json(l->job->request, "name", &l->name);
 
 	l->since_ns = age > 0 ? store_now_ns(job_store(l->job)) - age : 0;
@@ -301,7 +305,8 @@ void job_list(struct job *j)
 	if (job_target(j, "path", false, &path, &t))
 		return;
 	if (!t.directory) {
-		job_error(j, CONTROL_NOT_FOUND, path, "not a directory; give the directory it was deleted in");
+		job_error(j, CONTROL_NOT_FOUND, path,
+			  "not a directory; give the directory it was deleted in");
 		return;
 	}
 	result = list(&l, path, &t);

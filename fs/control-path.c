@@ -49,8 +49,8 @@ static int check_view(struct job *j, uint64_t directory, int want)
 
 	if (result)
 		return result;
-	result = access_mode(&j->actor, d.own.mode & (~(uint32_t)0777 | d.own.directory.trash_mask), d.own.uid,
-			     d.own.gid, want);
+	result = access_mode(&j->actor, d.own.mode & (~(uint32_t)0777 | d.own.directory.trash_mask),
+			     d.own.uid, d.own.gid, want);
 	return result ? result : access_path(j->control->namei, &j->actor, directory);
 }
 
@@ -67,8 +67,9 @@ static int step_view(struct walk *w, const char *name)
 
 	if (result)
 		return result;
-	result = strlen(name) > ENTRY_NAME_MAX ? -ENOENT :
-						 lifecycle_find(job_lifecycle(w->job), w->directory, name, &e);
+	result = strlen(name) > ENTRY_NAME_MAX ?
+			 -ENOENT :
+			 lifecycle_find(job_lifecycle(w->job), w->directory, name, &e);
 	if (result)
 		return result;
 	if (e.shadow) {

@@ -53,7 +53,8 @@ static int check_origin(struct restoration *r)
 
 		result = tree_load(job_store(r->job), directory, &d);
 		if (result == 0 && !tree_is_live(&d))
-			result = access_restore(n, &r->job->actor, &d.guard.at, &d.own, d.guard.at.directory);
+			result = access_restore(n, &r->job->actor, &d.guard.at, &d.own,
+						d.guard.at.directory);
 		directory = d.guard.at.directory;
 	}
 	return result;
@@ -65,7 +66,8 @@ static int restore_as(struct restoration *r, uint64_t parent, const char *name)
 {
 	unsigned flags = strcmp(r->taken, "replace") ? RESTORE_NOREPLACE : 0;
 
-	return lifecycle_restore(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name, flags, show_progress, r);
+	return lifecycle_restore(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name, flags,
+				 show_progress, r);
 }
 
 /* "name (restored)", "name (restored 2)", ... of at most KEY_NAME_MAX bytes, not cut within a character. */
@@ -114,15 +116,16 @@ static int restore_origin(struct restoration *r)
 		flags |= RESTORE_RENAME;
 	else if (strcmp(r->taken, "replace") != 0)
 		flags |= RESTORE_NOREPLACE;
-	return lifecycle_restore_origin(job_lifecycle(r->job), &r->job->actor, &r->at, flags, show_progress, r,
-					&r->result_path);
+	return lifecycle_restore_origin(job_lifecycle(r->job), &r->job->actor, &r->at, flags,
+					show_progress, r, &r->result_path);
 }
 
 /* ---- the answer ---------------------------------------------------------------- */
 
 static void say_restored(struct restoration *r, bool skipped)
 {
-	json_t *result = json_pack("{sI sb}", "items", (json_int_t)(skipped ? 0 : util_max(r->done, UINT64_C(1))),
+	json_t *result = json_pack("{sI sb}", "items",
+				   (json_int_t)(skipped ? 0 : util_max(r->done, UINT64_C(1))),
 				   "skipped", skipped);
 
 	bytes_to_json(result, "path", r->path);
@@ -147,7 +150,8 @@ static void say_failed(struct restoration *r, int result)
 			  "a directory bears its name and is not replaced; give --rename or --to DIR");
 		break;
 	case -ENOENT:
-		job_error(r->job, CONTROL_NOT_FOUND, r->path, "no longer in the trash: it expired, or is back already");
+		job_error(r->job, CONTROL_NOT_FOUND, r->path,
+			  "no longer in the trash: it expired, or is back already");
 		break;
 	case -EINTR:
 		job_error(r->job, CONTROL_INTERRUPTED, r->path,
@@ -201,7 +205,8 @@ static void restore(struct job *j, const char *path, const struct target *t, con
 		.at = t->entry.at,
 		.item = &t->entry.item,
 	};
-	int result = parent ? access_restore(j->control->namei, &j->actor, &r.at, r.item, parent) : check_origin(&r);
+	int result = parent ? access_restore(j->control->namei, &j->actor, &r.at, r.item, parent) :
+			      check_origin(&r);
 
 	if (result)
 		job_error_errno(j, path, result);

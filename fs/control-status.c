@@ -32,8 +32,9 @@ json_t *job_space(struct job *j)
 
 	if (store_space(job_store(j), &s))
 		return NULL;
-	return json_pack("{sI sI sI sI}", "used", (json_int_t)s.used_bytes, "free", (json_int_t)s.free_bytes, "total",
-			 (json_int_t)s.total_bytes, "reserve", (json_int_t)s.reserve_bytes);
+	return json_pack("{sI sI sI sI}", "used", (json_int_t)s.used_bytes, "free",
+			 (json_int_t)s.free_bytes, "total", (json_int_t)s.total_bytes, "reserve",
+			 (json_int_t)s.reserve_bytes);
 }
 
 int64_t job_next_due(struct job *j)
@@ -58,11 +59,12 @@ static json_t *engine_to_json(struct job *j)
 	struct store_status s = { 0 };
 
 	store_status(job_store(j), &s);
-	return json_pack("{sb si ss* sI sI sI sI sI sI sb}", "read_only", s.read_only, "error", s.error, "problem", s.problem,
-			 "checkpoints", (json_int_t)s.checkpoints, "syncs", (json_int_t)s.syncs, "journal_bytes",
-			 (json_int_t)s.journal_bytes, "overlay_bytes", (json_int_t)s.overlay_bytes, "replayed",
-			 (json_int_t)s.replayed, "free_pending", (json_int_t)s.free_pending, "memory_locked",
-			 s.memory_locked);
+	return json_pack("{sb si ss* sI sI sI sI sI sI sb}", "read_only", s.read_only, "error",
+			 s.error, "problem", s.problem, "checkpoints", (json_int_t)s.checkpoints,
+			 "syncs", (json_int_t)s.syncs, "journal_bytes", (json_int_t)s.journal_bytes,
+			 "overlay_bytes", (json_int_t)s.overlay_bytes, "replayed",
+			 (json_int_t)s.replayed, "free_pending", (json_int_t)s.free_pending,
+			 "memory_locked", s.memory_locked);
 }
 
 static json_t *clock_to_json(struct job *j)
@@ -70,15 +72,16 @@ static json_t *clock_to_json(struct job *j)
 	int64_t jump_ns = 0;
 	bool suspect = lifecycle_clock_suspect(job_lifecycle(j), &jump_ns);
 
-	return json_pack("{sI sb sI}", "now_ns", (json_int_t)store_now_ns(job_store(j)), "suspect", suspect, "jump_ns",
-			 (json_int_t)(suspect ? jump_ns : 0));
+	return json_pack("{sI sb sI}", "now_ns", (json_int_t)store_now_ns(job_store(j)), "suspect",
+			 suspect, "jump_ns", (json_int_t)(suspect ? jump_ns : 0));
 }
 
 static json_t *destroyed_to_json(const int64_t c[STORE_COUNTERS_MAX])
 {
 	return json_pack("{sI sI sI sI}", "user", (json_int_t)c[COUNTER_DESTROYED_USER], "expired",
-			 (json_int_t)c[COUNTER_DESTROYED_EXPIRED], "evicted", (json_int_t)c[COUNTER_DESTROYED_EVICTED],
-			 "versions", (json_int_t)c[COUNTER_DESTROYED_VERSIONS]);
+			 (json_int_t)c[COUNTER_DESTROYED_EXPIRED], "evicted",
+			 (json_int_t)c[COUNTER_DESTROYED_EVICTED], "versions",
+			 (json_int_t)c[COUNTER_DESTROYED_VERSIONS]);
 }
 
 void job_status(struct job *j)
@@ -95,9 +98,9 @@ void job_status(struct job *j)
 		job_error_errno(j, NULL, error);
 		return;
 	}
-	result = json_pack("{ss si ss sb sI}", "version", DDBFS_VERSION, "pid", (int)getpid(), "trash_name",
-			   store_trash_name(job_store(j)), "read_only", h->read_only, "retention_ns",
-			   (json_int_t)policy.retention_ns);
+	result = json_pack("{ss si ss sb sI}", "version", DDBFS_VERSION, "pid", (int)getpid(),
+			   "trash_name", store_trash_name(job_store(j)), "read_only", h->read_only,
+			   "retention_ns", (json_int_t)policy.retention_ns);
 	bytes_to_json(result, "store", h->store_path);
 	bytes_to_json(result, "mount_point", h->mount_point);
 	json_object_set_new(result, "live", job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]));
@@ -132,10 +135,10 @@ void job_policy(struct job *j)
 		job_error_errno(j, path, error);
 		return;
 	}
-	result = json_pack("{sI sI sI sI sI sb sb}", "retention_ns", (json_int_t)p.retention_ns, "versions",
-			   (json_int_t)p.versions, "temporary_ns", (json_int_t)p.temporary_ns, "grace_ns",
-			   (json_int_t)p.grace_ns, "trash_max", (json_int_t)p.trash_max, "protect", p.protect, "hold",
-			   p.hold);
+	result = json_pack("{sI sI sI sI sI sb sb}", "retention_ns", (json_int_t)p.retention_ns,
+			   "versions", (json_int_t)p.versions, "temporary_ns",
+			   (json_int_t)p.temporary_ns, "grace_ns", (json_int_t)p.grace_ns, "trash_max",
+			   (json_int_t)p.trash_max, "protect", p.protect, "hold", p.hold);
 	bytes_to_json(result, "path", path);
 	job_result(j, CONTROL_DONE, result);
 }
@@ -236,8 +239,9 @@ void job_df(struct job *j)
 		job_error_errno(j, NULL, error);
 		return;
 	}
-	result = json_pack("{so so so so so so so*}", "live", job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]),
-			   "trash", job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]), "removed",
+	result = json_pack("{so so so so so so so*}", "live",
+			   job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]), "trash",
+			   job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]), "removed",
 			   job_amount(u.removed.items, u.removed.bytes), "replaced",
 			   job_amount(u.replaced.items, u.replaced.bytes), "purged",
 			   job_amount(u.purged.items, u.purged.bytes), "due_day",
@@ -249,7 +253,8 @@ void job_df(struct job *j)
 
 static void stat_line(FILE *f, const char *name, const char *help, const char *type, int64_t value)
 {
-	fprintf(f, "# HELP ddbfs_%s %s\n# TYPE ddbfs_%s %s\nddbfs_%s %" PRId64 "\n", name, help, name, type, name, value);
+	fprintf(f, "# HELP ddbfs_%s %s\n# TYPE ddbfs_%s %s\nddbfs_%s %" PRId64 "\n", name, help,
+		name, type, name, value);
 }
 
 static void stat_destroyed(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
@@ -264,9 +269,11 @@ static void stat_destroyed(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
 		{ "versions", COUNTER_DESTROYED_VERSIONS },
 	};
 
-	fputs("# HELP ddbfs_destroyed_total Items destroyed, by cause.\n# TYPE ddbfs_destroyed_total counter\n", f);
+	fputs("# HELP ddbfs_destroyed_total Items destroyed, by cause.\n# TYPE ddbfs_destroyed_total counter\n",
+	      f);
 	for (unsigned i = 0; i < ARRAY_SIZE(causes); i++)
-		fprintf(f, "ddbfs_destroyed_total{cause=\"%s\"} %" PRId64 "\n", causes[i].cause, c[causes[i].counter]);
+		fprintf(f, "ddbfs_destroyed_total{cause=\"%s\"} %" PRId64 "\n", causes[i].cause,
+			c[causes[i].counter]);
 }
 
 static void stat_items(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
@@ -274,7 +281,8 @@ static void stat_items(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
 	stat_line(f, "live_items", "Names of live items.", "gauge", c[COUNTER_LIVE_ITEMS]);
 	stat_line(f, "live_bytes", "Sizes of live files, each once.", "gauge", c[COUNTER_LIVE_BYTES]);
 	stat_line(f, "trash_items", "Names of deleted items.", "gauge", c[COUNTER_TRASH_ITEMS]);
-	stat_line(f, "trash_bytes", "Sizes of files with deleted names only.", "gauge", c[COUNTER_TRASH_BYTES]);
+	stat_line(f, "trash_bytes", "Sizes of files with deleted names only.", "gauge",
+		  c[COUNTER_TRASH_BYTES]);
 	stat_line(f, "restored_total", "Items restored.", "counter", c[COUNTER_RESTORED]);
 	stat_destroyed(f, c);
 }
@@ -285,18 +293,26 @@ static void stat_engine(FILE *f, struct store *s)
 	struct store_space space = { 0 };
 
 	store_status(s, &status);
-	stat_line(f, "store_read_only", "1 after a failed write: nothing is written any more.", "gauge", status.read_only);
-	stat_line(f, "checkpoints_total", "Checkpoints since the mount.", "counter", (int64_t)status.checkpoints);
+	stat_line(f, "store_read_only", "1 after a failed write: nothing is written any more.",
+		  "gauge", status.read_only);
+	stat_line(f, "checkpoints_total", "Checkpoints since the mount.", "counter",
+		  (int64_t)status.checkpoints);
 	stat_line(f, "syncs_total", "Syncs since the mount.", "counter", (int64_t)status.syncs);
-	stat_line(f, "journal_bytes", "Bytes of the journal in use.", "gauge", (int64_t)status.journal_bytes);
-	stat_line(f, "overlay_bytes", "Bytes of changes held in memory.", "gauge", (int64_t)status.overlay_bytes);
-	stat_line(f, "free_pending", "Runs and bodies waiting to be given back.", "gauge", (int64_t)status.free_pending);
+	stat_line(f, "journal_bytes", "Bytes of the journal in use.", "gauge",
+		  (int64_t)status.journal_bytes);
+	stat_line(f, "overlay_bytes", "Bytes of changes held in memory.", "gauge",
+		  (int64_t)status.overlay_bytes);
+	stat_line(f, "free_pending", "Runs and bodies waiting to be given back.", "gauge",
+		  (int64_t)status.free_pending);
 	stat_line(f, "memory_locked", "1 if keys cannot reach swap.", "gauge", status.memory_locked);
 	if (store_space(s, &space))
 		return;
-	stat_line(f, "space_used_bytes", "Bytes on disk of this store.", "gauge", (int64_t)space.used_bytes);
-	stat_line(f, "space_free_bytes", "Bytes that writes may still use.", "gauge", (int64_t)space.free_bytes);
-	stat_line(f, "space_reserve_bytes", "Bytes kept for deletions.", "gauge", (int64_t)space.reserve_bytes);
+	stat_line(f, "space_used_bytes", "Bytes on disk of this store.", "gauge",
+		  (int64_t)space.used_bytes);
+	stat_line(f, "space_free_bytes", "Bytes that writes may still use.", "gauge",
+		  (int64_t)space.free_bytes);
+	stat_line(f, "space_reserve_bytes", "Bytes kept for deletions.", "gauge",
+		  (int64_t)space.reserve_bytes);
 }
 
 int control_stats(struct control *c, char **ret_text, size_t *ret_size)
@@ -315,8 +331,8 @@ int control_stats(struct control *c, char **ret_text, size_t *ret_size)
 		return -ENOMEM;
 	stat_items(f, counters);
 	stat_engine(f, s);
-	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.", "gauge",
-		  lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));
+	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.",
+		  "gauge", lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));
 	if (c->host.stats)
 		c->host.stats(c->host.data, &own, &own_size);
 	if (own)

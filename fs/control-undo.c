@@ -29,10 +29,11 @@ static void set_directory(struct job *j, json_t *row, uint64_t directory)
 
 static json_t *batch_to_json(struct job *j, const struct batch *b)
 {
-	json_t *row = json_pack("{sI sI sI sI sI sI sb sb sb}", "id", (json_int_t)b->seq, "deleted_at_ns",
-				(json_int_t)b->seq, "count", (json_int_t)b->count, "bytes", (json_int_t)b->bytes, "uid",
-				(json_int_t)b->uid, "session", (json_int_t)b->session, "undone", b->undone, "purge",
-				b->purge, "open", b->last_seq == 0);
+	json_t *row = json_pack("{sI sI sI sI sI sI sb sb sb}", "id", (json_int_t)b->seq,
+				"deleted_at_ns", (json_int_t)b->seq, "count", (json_int_t)b->count,
+				"bytes", (json_int_t)b->bytes, "uid", (json_int_t)b->uid, "session",
+				(json_int_t)b->session, "undone", b->undone, "purge", b->purge,
+				"open", b->last_seq == 0);
 
 	bytes_to_json(row, "command", b->command);
 	set_directory(j, row, b->directory);
@@ -79,7 +80,8 @@ void job_batches(struct job *j)
 		job_error(j, CONTROL_FAILED, NULL, "not permitted; only root sees what others deleted");
 		return;
 	}
-	result = lifecycle_batches(job_lifecycle(j), everybody ? UINT32_MAX : j->actor.uid, take_batch, &all);
+	result = lifecycle_batches(job_lifecycle(j), everybody ? UINT32_MAX : j->actor.uid,
+				   take_batch, &all);
 	if (all.failed)
 		result = -ENOMEM;
 	for (size_t i = 0; result >= 0 && i < all.count && !job_throttle(j); i++)
@@ -123,7 +125,8 @@ static const char *entry_words(int result)
 static void say_entry(void *data, const char *path, const struct item *item, int result)
 {
 	struct undoing *u = data;
-	json_t *row = json_pack("{sI}", "size", (json_int_t)(item && S_ISREG(item->mode) ? item->size : 0));
+	json_t *row =
+		json_pack("{sI}", "size", (json_int_t)(item && S_ISREG(item->mode) ? item->size : 0));
 
 	u->entries++;
 	u->refused += result == -EACCES || result == -EPERM;
@@ -181,7 +184,8 @@ static void say_failed(struct undoing *u, int result, const struct undo_options 
 	case -ENOENT:
 		if (o->batch)
 			job_error(u->job, CONTROL_NOT_FOUND, NULL,
-				  "%llu: no such batch of yours; 'ddbfs undo --list' lists them", (unsigned long long)o->batch);
+				  "%llu: no such batch of yours; 'ddbfs undo --list' lists them",
+				  (unsigned long long)o->batch);
 		else
 			job_error(u->job, CONTROL_NOT_FOUND, NULL, "nothing to undo");
 		break;
@@ -204,7 +208,8 @@ static void say_failed(struct undoing *u, int result, const struct undo_options 
 static int check_batch(struct job *j, uint64_t batch)
 {
 	struct batches found = { .job = j, .wanted = batch };
-	int result = lifecycle_batches(job_lifecycle(j), j->actor.uid == 0 ? UINT32_MAX : j->actor.uid, take_batch, &found);
+	int result = lifecycle_batches(job_lifecycle(j), j->actor.uid == 0 ? UINT32_MAX : j->actor.uid,
+				       take_batch, &found);
 
 	free(found.items);
 	if (result >= 0 && !found.count)
@@ -229,7 +234,9 @@ void job_undo(struct job *j)
 	int result = bytes_from_json(j->request, "only", &only);
 
 	if ((result && result != -ENOENT) || (!o.dry_run && job_refused_read_only(j)))
-		return result == -EINVAL ? job_error(j, CONTROL_USAGE, NULL, "\"only\" of the request: not a text") : (void)0;
+		return result == -EINVAL ?
+			       job_error(j, CONTROL_USAGE, NULL, "\"only\" of the request: not a text") :
+			       (void)0;
 	o.only = only;
 	result = o.batch ? check_batch(j, o.batch) : 0;
 	if (result == 0)
@@ -238,7 +245,8 @@ void job_undo(struct job *j)
 	if (result < 0)
 		say_failed(&u, result, &o);
 	else if (only && !u.entries)
-		job_error(j, CONTROL_NOT_FOUND, NULL, "no entry of the batch has such a name; nothing was moved");
+		job_error(j, CONTROL_NOT_FOUND, NULL,
+			  "no entry of the batch has such a name; nothing was moved");
 	else
 		say_undone(&u, &r);
 }

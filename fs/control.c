@@ -112,7 +112,8 @@ bool job_progress(struct job *j, uint64_t done, uint64_t total)
 	pthread_mutex_unlock(&j->control->lock);
 	/* Only the latest count is of interest: none is said on top of what nobody has fetched yet. */
 	if (!unread)
-		say(j, json_pack("{s{sI sI}}", "progress", "done", (json_int_t)done, "total", (json_int_t)total));
+		say(j, json_pack("{s{sI sI}}", "progress", "done", (json_int_t)done, "total",
+				 (json_int_t)total));
 	return job_cancelled(j);
 }
 
@@ -148,14 +149,16 @@ void job_error_errno(struct job *j, const char *path, int result)
 		break;
 	case -EACCES:
 	case -EPERM:
-		job_error(j, CONTROL_FAILED, path, "not permitted; only who may delete and create there, or root, can");
+		job_error(j, CONTROL_FAILED, path,
+			  "not permitted; only who may delete and create there, or root, can");
 		break;
 	case -EROFS:
 		job_error(j, CONTROL_FAILED, path, "the store takes no changes; 'ddbfs status' says why");
 		break;
 	case -EIO:
 	case -EBADMSG:
-		job_error(j, CONTROL_FAILED, path, "damaged, or the disk fails; unmount and run 'ddbfs check'");
+		job_error(j, CONTROL_FAILED, path,
+			  "damaged, or the disk fails; unmount and run 'ddbfs check'");
 		break;
 	default:
 		job_error(j, CONTROL_FAILED, path, "%s", strerror(-result));
@@ -216,7 +219,8 @@ static void *run(void *data)
 	if (i < ARRAY_SIZE(verbs))
 		verbs[i].run(j);
 	else
-		job_error(j, CONTROL_FAILED, NULL, "the daemon does not know this request; it is of another version");
+		job_error(j, CONTROL_FAILED, NULL,
+			  "the daemon does not know this request; it is of another version");
 	pthread_mutex_lock(&j->control->lock);
 	j->ended = true;
 	pthread_cond_broadcast(&j->changed);
@@ -326,7 +330,8 @@ static bool too_many(const struct control *c, uint32_t uid)
 	return all >= JOBS_MAX || own >= JOBS_PER_USER;
 }
 
-static int start(struct control *c, const struct actor *actor, const struct control_message *m, uint64_t *ret_id)
+static int start(struct control *c, const struct actor *actor, const struct control_message *m,
+		 uint64_t *ret_id)
 {
 	json_t *request = json_loadb(m->text, m->size, 0, NULL);
 	struct job *j;

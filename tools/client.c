@@ -18,20 +18,24 @@ static int fail_resolve(const struct arguments *a, const char *path, int error)
 
 	switch (error) {
 	case -ENOTCONN:
-		return fail(a, EXIT_FAILED,
-			    "%s: in a mount whose daemon is dead; unmount it with 'ddbfs umount' and mount it again", quoted);
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: in a mount whose daemon is dead; unmount it with 'ddbfs umount' and mount it again",
+				quoted);
 	case -ENOENT:
-		return fail(a, EXIT_NOT_FOUND, "%s: not there; if it was removed, do: cd \"$PWD\"", quoted);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not there; if it was removed, do: cd \"$PWD\"", quoted);
 	case -EINVAL:
-		return fail(a, EXIT_USAGE, "%s: has '..' behind a name that does not exist; give the path without it",
-			    quoted);
+		return cmd_fail(a, EXIT_USAGE,
+				"%s: has '..' behind a name that does not exist; give the path without it",
+				quoted);
 	default:
-		return fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(-error));
+		return cmd_fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(-error));
 	}
 }
 
 /* The mount and inner path of `path`. */
-static int locate(const struct arguments *a, const char *path, bool follow, struct mount *ret_mount, char **ret_inner)
+static int locate(const struct arguments *a, const char *path, bool follow, struct mount *ret_mount,
+		  char **ret_inner)
 {
 	_cleanup_free_ char *resolved = NULL;
 	int result = mounts_resolve(path ? path : ".", follow, &resolved);
@@ -40,11 +44,12 @@ static int locate(const struct arguments *a, const char *path, bool follow, stru
 		return fail_resolve(a, path, result);
 	result = mounts_locate(resolved, ret_mount, ret_inner);
 	if (result < 0)
-		return fail(a, EXIT_FAILED, "/proc/self/mountinfo: %s", strerror(-result));
+		return cmd_fail(a, EXIT_FAILED, "/proc/self/mountinfo: %s", strerror(-result));
 	if (result == 0) {
 		_cleanup_free_ char *quoted = print_quoted(resolved);
 
-		return fail(a, EXIT_NOT_FOUND, "%s: not inside a mounted ddbfs; give a path in one", quoted);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not inside a mounted ddbfs; give a path in one", quoted);
 	}
 	return EXIT_DONE;
 }
@@ -56,19 +61,24 @@ static int fail_control(const struct client *c, int error)
 	switch (error) {
 	case ENOTCONN:
 	case ECONNABORTED:
-		return fail(c->arguments, EXIT_FAILED,
-			    "%s: its daemon is dead; unmount it with 'ddbfs umount' and mount it again", quoted);
+		return cmd_fail(c->arguments, EXIT_FAILED,
+				"%s: its daemon is dead; unmount it with 'ddbfs umount' and mount it again",
+				quoted);
 	case EACCES:
-		return fail(c->arguments, EXIT_FAILED,
-			    "%s: only the user who mounted it may use it (it was mounted without allow_other)", quoted);
+		return cmd_fail(c->arguments, EXIT_FAILED,
+				"%s: only the user who mounted it may use it (it was mounted without allow_other)",
+				quoted);
 	case ENOTTY:
 	case ENOSYS:
-		return fail(c->arguments, EXIT_FAILED,
-			    "%s: its daemon does not know this request; it is of another version: mount it again", quoted);
+		return cmd_fail(c->arguments, EXIT_FAILED,
+				"%s: its daemon does not know this request; it is of another version: mount it again",
+				quoted);
 	case EAGAIN:
-		return fail(c->arguments, EXIT_FAILED, "%s: too many requests are running; try again later", quoted);
+		return cmd_fail(c->arguments, EXIT_FAILED,
+				"%s: too many requests are running; try again later", quoted);
 	default:
-		return fail(c->arguments, EXIT_FAILED, "%s: the daemon does not answer: %s", quoted, strerror(error));
+		return cmd_fail(c->arguments, EXIT_FAILED, "%s: the daemon does not answer: %s",
+				quoted, strerror(error));
 	}
 }
 
@@ -114,8 +124,9 @@ int client_path(const struct client *c, const char *path, bool follow, char **re
 	if (!same) {
 		_cleanup_free_ char *quoted = print_quoted(path), *point = print_quoted(c->mount.point);
 
-		return fail(c->arguments, EXIT_USAGE, "%s: not in the same mount (%s); use one command for each", quoted,
-			    point);
+		return cmd_fail(c->arguments, EXIT_USAGE,
+				"%s: not in the same mount (%s); use one command for each", quoted,
+				point);
 	}
 	*ret_inner = util_steal(inner);
 	return EXIT_DONE;
@@ -149,7 +160,8 @@ static void take_line(struct call *k, const char *line, size_t size)
 
 	if ((value = json_object_get(object, "progress"))) {
 		if (k->events->what)
-			progress_show(&k->progress, (uint64_t)json_integer_value(json_object_get(value, "done")),
+			progress_show(&k->progress,
+				      (uint64_t)json_integer_value(json_object_get(value, "done")),
 				      (uint64_t)json_integer_value(json_object_get(value, "total")));
 	} else if ((value = json_object_get(object, "row"))) {
 		progress_clear(&k->progress);
@@ -216,9 +228,9 @@ static int put_request(const struct client *c, json_t *request, struct control_m
 
 	json_decref(request);
 	if (!size)
-		return fail(c->arguments, EXIT_FAILED, "out of memory");
+		return cmd_fail(c->arguments, EXIT_FAILED, "out of memory");
 	if (size > sizeof(m->text))
-		return fail(c->arguments, EXIT_USAGE, "a path or pattern is too long");
+		return cmd_fail(c->arguments, EXIT_USAGE, "a path or pattern is too long");
 	m->size = (uint32_t)size;
 	return EXIT_DONE;
 }
@@ -231,12 +243,12 @@ static void say_error(const struct client *c, const json_t *line, int code)
 	if (bytes_from_json(line, "error", &words))
 		return;
 	if (bytes_from_json(line, "path", &inner)) {
-		fail(c->arguments, code, "%s", words);
+		cmd_fail(c->arguments, code, "%s", words);
 		return;
 	}
 	shown = client_shown(c, inner);
 	quoted = print_quoted(shown);
-	fail(c->arguments, code, "%s: %s", quoted, words);
+	cmd_fail(c->arguments, code, "%s: %s", quoted, words);
 }
 
 /* The exit code of the last line, and what it says if that is an error. */
@@ -246,7 +258,7 @@ static int finish(struct call *k, json_t **ret_result)
 	int code = (int)json_integer_value(json_object_get(k->last, "exit"));
 
 	if (!k->last)
-		return fail(k->client->arguments, EXIT_FAILED, "the daemon gave no answer");
+		return cmd_fail(k->client->arguments, EXIT_FAILED, "the daemon gave no answer");
 	if (result && ret_result)
 		*ret_result = json_incref(result);
 	if (result)
@@ -260,7 +272,8 @@ int client_call(struct client *c, json_t *request, const struct client_events *e
 	static const struct client_events nothing = { 0 };
 	_cleanup_free_ struct control_message *m = calloc(1, sizeof(*m));
 	struct call k = { .client = c, .events = events ? events : &nothing, .interrupt = -1 };
-	int error, code = m ? put_request(c, request, m) : fail(c->arguments, EXIT_FAILED, "out of memory");
+	int error, code = m ? put_request(c, request, m) :
+			      cmd_fail(c->arguments, EXIT_FAILED, "out of memory");
 
 	if (ret_result)
 		*ret_result = NULL;

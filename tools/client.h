@@ -1,7 +1,7 @@
 /*
  * client.h - asks a running mount, through its control file.
  *
- * What goes wrong is said here, in the words of fail(); callers pass the exit
+ * What goes wrong is said here, in the words of cmd_fail(); callers pass the exit
  * code on.
  */
 #ifndef TOOLS_CLIENT_H
@@ -43,6 +43,7 @@ struct client_events {
  * The job's exit code, its error said; *ret_result (may be NULL) is then a new
  * reference, or NULL.
  */
-int client_call(struct client *c, json_t *request, const struct client_events *events, json_t **ret_result);
+int client_call(struct client *c, json_t *request, const struct client_events *events,
+		json_t **ret_result);
 
 #endif

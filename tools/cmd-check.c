@@ -55,17 +55,20 @@ static void print_result(const struct arguments *a, const struct check_result *r
 	char size[PRINT_SIZE_MAX];
 
 	if (arguments_has(a, OPTION_JSON)) {
-		json_t *row = json_pack("{sI sI sI sI}", "items", (json_int_t)r->items, "bodies", (json_int_t)r->bodies,
-					"bytes", (json_int_t)r->bytes, "problems", (json_int_t)r->problems);
+		json_t *row = json_pack("{sI sI sI sI}", "items", (json_int_t)r->items, "bodies",
+					(json_int_t)r->bodies, "bytes", (json_int_t)r->bytes,
+					"problems", (json_int_t)r->problems);
 
 		print_json(row);
 		json_decref(row);
 		return;
 	}
-	printf("%llu %s, %llu %s, %s: ", (unsigned long long)r->items, print_plural(r->items, "item", "items"),
-	       (unsigned long long)r->bodies, print_plural(r->bodies, "body", "bodies"), print_size(r->bytes, size));
+	printf("%llu %s, %llu %s, %s: ", (unsigned long long)r->items,
+	       print_plural(r->items, "item", "items"), (unsigned long long)r->bodies,
+	       print_plural(r->bodies, "body", "bodies"), print_size(r->bytes, size));
 	if (r->problems)
-		printf("%llu %s\n", (unsigned long long)r->problems, print_plural(r->problems, "problem", "problems"));
+		printf("%llu %s\n", (unsigned long long)r->problems,
+		       print_plural(r->problems, "problem", "problems"));
 	else
 		puts("clean");
 }
@@ -82,10 +85,11 @@ static int check(const struct arguments *a, struct store *s)
 	if (c.interrupt >= 0)
 		close(c.interrupt);
 	if (result == -EINTR)
-		return fail(a, EXIT_INTERRUPTED, "stopped after %llu items; nothing was changed", (unsigned long long)c.done);
+		return cmd_fail(a, EXIT_INTERRUPTED, "stopped after %llu items; nothing was changed",
+				(unsigned long long)c.done);
 	if (result < 0)
-		return fail(a, EXIT_FAILED, "cannot go on after %llu items: %s", (unsigned long long)c.done,
-			    strerror(-result));
+		return cmd_fail(a, EXIT_FAILED, "cannot go on after %llu items: %s",
+				(unsigned long long)c.done, strerror(-result));
 	print_result(a, &r);
 	return r.problems ? EXIT_DAMAGE : EXIT_DONE;
 }
@@ -107,7 +111,8 @@ static int open_store(const struct arguments *a, struct credentials *credentials
 		options.credentials = credentials->store;
 		result = store_open(a->operands[0], &options, &report, ret_store);
 	}
-	return result ? fail(a, words_open(a->operands[0], result, &report, words), "%s", words) : EXIT_DONE;
+	return result ? cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words) :
+			EXIT_DONE;
 }
 
 int cmd_check(const struct arguments *a)

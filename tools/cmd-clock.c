@@ -14,8 +14,9 @@ int cmd_clock_accept(const struct arguments *a)
 		return code;
 	code = client_call(&c, json_pack("{ss}", "verb", "clock-accept"), NULL, &result);
 	if (result)
-		puts(json_is_true(json_object_get(result, "was_suspect")) ? "the clock is accepted" :
-									    "the clock was not in doubt");
+		puts(json_is_true(json_object_get(result, "was_suspect")) ?
+			     "the clock is accepted" :
+			     "the clock was not in doubt");
 	json_decref(result);
 	client_close(&c);
 	return code;

@@ -21,7 +21,9 @@ static const struct {
 
 static void print_lines(const json_t *result)
 {
-	static const struct table_column columns[] = { { "WHAT", false }, { "ITEMS", true }, { "SIZE", true } };
+	static const struct table_column columns[] = { { "WHAT", false },
+						       { "ITEMS", true },
+						       { "SIZE", true } };
 	const json_t *space = json_object_get(result, "space");
 	char items[32], size[PRINT_SIZE_MAX];
 	struct table t;
@@ -31,7 +33,8 @@ static void print_lines(const json_t *result)
 	for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
 		const json_t *line = json_object_get(result, lines[i].key);
 
-		snprintf(items, sizeof(items), "%lld", (long long)json_integer_value(json_object_get(line, "items")));
+		snprintf(items, sizeof(items), "%lld",
+			 (long long)json_integer_value(json_object_get(line, "items")));
 		print_size((uint64_t)json_integer_value(json_object_get(line, "bytes")), size);
 		table_row(&t, (const char *[]){ lines[i].label, items, size });
 	}

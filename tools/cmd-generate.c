@@ -107,7 +107,8 @@ static void print_words(const char *first)
 static void print_bash_options(const struct command *c)
 {
 	for (unsigned i = 0; i <= c->options_count; i++) {
-		const struct option *o = &option_table[i < c->options_count ? c->options[i] : OPTION_HELP];
+		const struct option *o =
+			&option_table[i < c->options_count ? c->options[i] : OPTION_HELP];
 
 		if (o->name)
 			printf(" --%s", o->name);
@@ -148,18 +149,21 @@ static void generate_bash(void)
 	      "	local words= opts=\n\n	COMPREPLY=()\n	case $before in\n",
 	      stdout);
 	print_bash_values();
-	fputs("	esac\n	if [ \"$COMP_CWORD\" = 1 ]; then\n		COMPREPLY=($(compgen -W '", stdout);
+	fputs("	esac\n	if [ \"$COMP_CWORD\" = 1 ]; then\n		COMPREPLY=($(compgen -W '",
+	      stdout);
 	print_words(NULL);
 	fputs("' -- \"$word\"))\n		return\n	fi\n	case $verb in\n", stdout);
 	for (size_t i = 0; i < command_table_count; i++) {
 		const char *name = command_table[i].name, *blank = strchr(name, ' ');
 		_cleanup_free_ char *first = blank ? strndup(name, (size_t)(blank - name)) : NULL;
 
-		if (!first || (i && !strncmp(command_table[i - 1].name, name, (size_t)(blank - name) + 1)))
+		if (!first ||
+		    (i && !strncmp(command_table[i - 1].name, name, (size_t)(blank - name) + 1)))
 			continue;
 		printf("	%s) words='", first);
 		print_words(first);
-		fputs("'; [ \"$COMP_CWORD\" -gt 2 ] && words= verb=\"$verb ${COMP_WORDS[2]}\" ;;\n", stdout);
+		fputs("'; [ \"$COMP_CWORD\" -gt 2 ] && words= verb=\"$verb ${COMP_WORDS[2]}\" ;;\n",
+		      stdout);
 	}
 	fputs("	esac\n	case $verb in\n", stdout);
 	for (size_t i = 0; i < command_table_count; i++) {
@@ -197,8 +201,8 @@ static void print_fish_condition(const struct command *c)
 	const char *blank = strchr(c->name, ' ');
 
 	if (blank)
-		printf(" -n '__fish_seen_subcommand_from %.*s; and __fish_seen_subcommand_from %s'", (int)(blank - c->name),
-		       c->name, blank + 1);
+		printf(" -n '__fish_seen_subcommand_from %.*s; and __fish_seen_subcommand_from %s'",
+		       (int)(blank - c->name), c->name, blank + 1);
 	else
 		printf(" -n '__fish_seen_subcommand_from %s'", c->name);
 }
@@ -237,14 +241,17 @@ static void generate_fish(void)
 			continue;
 		fputs("complete -c ddbfs -f", stdout);
 		if (blank)
-			printf(" -n '__fish_seen_subcommand_from %.*s' -a %s", (int)(blank - c->name), c->name, blank + 1);
+			printf(" -n '__fish_seen_subcommand_from %.*s' -a %s",
+			       (int)(blank - c->name), c->name, blank + 1);
 		else
 			printf(" -n __fish_use_subcommand -a %s", c->name);
 		fputs(" -d ", stdout);
 		print_fish(c->summary);
 		putchar('\n');
-		if (blank && (!i || strncmp(command_table[i - 1].name, c->name, (size_t)(blank - c->name) + 1) != 0))
-			printf("complete -c ddbfs -f -n __fish_use_subcommand -a %.*s\n", (int)(blank - c->name), c->name);
+		if (blank && (!i || strncmp(command_table[i - 1].name, c->name,
+					    (size_t)(blank - c->name) + 1) != 0))
+			printf("complete -c ddbfs -f -n __fish_use_subcommand -a %.*s\n",
+			       (int)(blank - c->name), c->name);
 		for (unsigned o = 0; o < c->options_count; o++)
 			print_fish_option(c, c->options[o]);
 	}
@@ -264,5 +271,5 @@ int cmd_generate(const struct arguments *a)
 		parts[i].run();
 		return EXIT_DONE;
 	}
-	return fail(a, EXIT_USAGE, "%s: give man, bash or fish", quoted);
+	return cmd_fail(a, EXIT_USAGE, "%s: give man, bash or fish", quoted);
 }

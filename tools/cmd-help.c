@@ -58,10 +58,11 @@ static void print_option(FILE *f, enum option_id id)
 	if (!o->name)
 		snprintf(what, sizeof(what), "-%c %s", o->letter, o->value);
 	else if (o->letter)
-		snprintf(what, sizeof(what), "-%c, --%s%s%s", o->letter, o->name, o->value ? " " : "",
-			 o->value ? o->value : "");
+		snprintf(what, sizeof(what), "-%c, --%s%s%s", o->letter, o->name,
+			 o->value ? " " : "", o->value ? o->value : "");
 	else
-		snprintf(what, sizeof(what), "    --%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+		snprintf(what, sizeof(what), "    --%s%s%s", o->name, o->value ? " " : "",
+			 o->value ? o->value : "");
 	print_entry(f, what, o->help, 30);
 }
 
@@ -145,7 +146,7 @@ int cmd_help(const struct arguments *a)
 	if (found)
 		return EXIT_DONE;
 	_cleanup_free_ char *quoted = print_quoted(a->operands[a->count - 1]);
-	return fail(a, EXIT_USAGE, "%s: no such verb; 'ddbfs help' lists them", quoted);
+	return cmd_fail(a, EXIT_USAGE, "%s: no such verb; 'ddbfs help' lists them", quoted);
 }
 
 int cmd_version(const struct arguments *a)

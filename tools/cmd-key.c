@@ -9,17 +9,17 @@
 #include "tools/print.h"
 #include "tools/words.h"
 
-static int change(const struct arguments *a, const struct credentials *old, const struct credentials *new,
-		  bool replace)
+static int change(const struct arguments *a, const struct credentials *old,
+		  const struct credentials *new, bool replace)
 {
 	struct store_open_report report = { 0 };
 	char words[WORDS_MAX];
 	int result = store_change_key(a->operands[0], &old->store, &new->store, replace);
 
 	if (result == -E2BIG)
-		return fail(a, EXIT_FAILED, "all key slots are taken; 'ddbfs key replace' frees them");
+		return cmd_fail(a, EXIT_FAILED, "all key slots are taken; 'ddbfs key replace' frees them");
 	if (result)
-		return fail(a, words_open(a->operands[0], result, &report, words), "%s", words);
+		return cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words);
 	puts(replace ? "the store opens with the new key only" : "the store opens with the new key too");
 	return EXIT_DONE;
 }
@@ -34,8 +34,8 @@ static int change_key(const struct arguments *a, bool replace)
 	if (code == EXIT_DONE)
 		code = credentials_read(a, CREDENTIALS_NEW, true, &new);
 	if (code == EXIT_DONE && !new.given)
-		code = fail(a, EXIT_USAGE,
-			    "no new key; give --new-passphrase, --new-passphrase-file, --new-passphrase-fd or --new-key-file");
+		code = cmd_fail(a, EXIT_USAGE,
+				"no new key; give --new-passphrase, --new-passphrase-file, --new-passphrase-fd or --new-key-file");
 	if (code == EXIT_DONE)
 		code = change(a, &old, &new, replace);
 	credentials_release(&old);

@@ -46,7 +46,7 @@ static int fail_point(const struct arguments *a, const char *path, const char *w
 {
 	_cleanup_free_ char *quoted = print_quoted(path);
 
-	return fail(a, EXIT_MOUNT_POINT, "%s: %s", quoted, why);
+	return cmd_fail(a, EXIT_MOUNT_POINT, "%s: %s", quoted, why);
 }
 
 /* A ddbfs is, or was, mounted at this very place. */
@@ -59,14 +59,15 @@ static int deal_with_old_mount(const struct arguments *a, const char *point)
 	if (probe == PROBE_ANSWERS || probe == PROBE_CLOSED)
 		return fail_point(a, point, "a ddbfs is mounted there already; unmount it first");
 	if (!arguments_has(a, OPTION_FORCE_UNMOUNT))
-		return fail_point(a, point,
-				  probe == PROBE_HANGS ?
-					  "a ddbfs is mounted there that does not answer; give --force-unmount to clean it up" :
-					  "the daemon of the ddbfs mounted there is dead; do 'ddbfs umount', or give --force-unmount");
+		return fail_point(
+			a, point,
+			probe == PROBE_HANGS ?
+				"a ddbfs is mounted there that does not answer; give --force-unmount to clean it up" :
+				"the daemon of the ddbfs mounted there is dead; do 'ddbfs umount', or give --force-unmount");
 	result = unmounting_force(point);
 	if (result < 0)
 		return fail_point(a, point, strerror(-result));
-	warn(a, "%s: a dead mount was cleaned up", point);
+	cmd_warn(a, "%s: a dead mount was cleaned up", point);
 	return EXIT_DONE;
 }
 
@@ -94,7 +95,7 @@ static int check_point(const struct arguments *a, const char *given, char **ret_
 		return code;
 	if (lstat(point, &st) < 0)
 		return fail_point(a, point,
-				  errno == ENOENT   ? "no such directory; make it first with mkdir" :
+				  errno == ENOENT ? "no such directory; make it first with mkdir" :
 				  errno == ENOTCONN ? "a dead mount is there; unmount it with umount -l" :
 						      strerror(errno));
 	if (S_ISLNK(st.st_mode))
@@ -115,13 +116,17 @@ static int check_nesting(const struct mounting *m)
 	_cleanup_free_ char *here = getcwd(NULL, 0);
 
 	if (mounts_is_below(m->store, m->mount_point))
-		return fail_point(a, m->mount_point, "the store lies inside the mount point; keep it elsewhere");
+		return fail_point(a, m->mount_point,
+				  "the store lies inside the mount point; keep it elsewhere");
 	if (mounts_is_below(m->mount_point, m->store))
-		return fail_point(a, m->mount_point, "the mount point lies inside the store; mount elsewhere");
+		return fail_point(a, m->mount_point,
+				  "the mount point lies inside the store; mount elsewhere");
 	if (m->log_path && mounts_is_below(m->log_path, m->mount_point))
-		return fail_point(a, m->mount_point, "the log lies inside the mount point; write it elsewhere");
+		return fail_point(a, m->mount_point,
+				  "the log lies inside the mount point; write it elsewhere");
 	if (here && mounts_is_below(here, m->mount_point))
-		return fail_point(a, m->mount_point, "the working directory is inside the mount point; cd out of it first");
+		return fail_point(a, m->mount_point,
+				  "the working directory is inside the mount point; cd out of it first");
 	return EXIT_DONE;
 }
 
@@ -147,17 +152,21 @@ static int check_store(struct mounting *m)
 	struct stat st;
 
 	if (result < 0)
-		return fail(a, EXIT_NO_STORE, "%s: cannot find the store: %s", quoted, strerror(-result));
+		return cmd_fail(a, EXIT_NO_STORE, "%s: cannot find the store: %s", quoted,
+				strerror(-result));
 	if (!stat(m->store, &st)) {
 		m->create = may_create && is_empty(m->store);
-		return S_ISDIR(st.st_mode) ? EXIT_DONE :
-					     fail(a, EXIT_NO_STORE, "%s: not a directory, so not a store", quoted);
+		return S_ISDIR(st.st_mode) ?
+			       EXIT_DONE :
+			       cmd_fail(a, EXIT_NO_STORE, "%s: not a directory, so not a store", quoted);
 	}
 	if (errno != ENOENT)
-		return fail(a, EXIT_NO_STORE, "%s: cannot find the store: %s", quoted, strerror(errno));
+		return cmd_fail(a, EXIT_NO_STORE, "%s: cannot find the store: %s", quoted,
+				strerror(errno));
 	m->create = may_create;
 	return may_create ? EXIT_DONE :
-			    fail(a, EXIT_NO_STORE, "%s: no store there; 'ddbfs init' or --create makes one", quoted);
+			    cmd_fail(a, EXIT_NO_STORE,
+				     "%s: no store there; 'ddbfs init' or --create makes one", quoted);
 }
 
 static int check_log(struct mounting *m)
@@ -172,7 +181,7 @@ static int check_log(struct mounting *m)
 	if (result < 0) {
 		_cleanup_free_ char *quoted = print_quoted(given);
 
-		return fail(a, EXIT_USAGE, "--log %s: %s", quoted, strerror(-result));
+		return cmd_fail(a, EXIT_USAGE, "--log %s: %s", quoted, strerror(-result));
 	}
 	return EXIT_DONE;
 }
@@ -201,10 +210,11 @@ static int check_options(struct mounting *m)
 	adopt(m, OPTION_KEY_FILE, m->options.key_file);
 	for (unsigned i = 0; i < ARRAY_SIZE(creating); i++)
 		if (arguments_has(a, creating[i]) && !arguments_has(a, OPTION_CREATE))
-			return fail(a, EXIT_USAGE, "--%s: decided when a store is made; goes with --create only",
-				    option_table[creating[i]].name);
+			return cmd_fail(a, EXIT_USAGE,
+					"--%s: decided when a store is made; goes with --create only",
+					option_table[creating[i]].name);
 	if (m->options.debug && !arguments_has(a, OPTION_FOREGROUND))
-		return fail(a, EXIT_USAGE, "-o debug: goes with --foreground only");
+		return cmd_fail(a, EXIT_USAGE, "-o debug: goes with --foreground only");
 	code = formatting_check(a);
 	return code == EXIT_DONE ? credentials_check(a, CREDENTIALS_PRESENT) : code;
 }
@@ -220,7 +230,8 @@ static int open_log(struct mounting *m)
 	if (result < 0) {
 		_cleanup_free_ char *quoted = print_quoted(m->log_path);
 
-		return fail(&m->arguments, EXIT_USAGE, "--log %s: cannot write there: %s", quoted, strerror(-result));
+		return cmd_fail(&m->arguments, EXIT_USAGE, "--log %s: cannot write there: %s",
+				quoted, strerror(-result));
 	}
 	return EXIT_DONE;
 }
@@ -247,7 +258,7 @@ static int serve(struct mounting *m)
 			return code;
 		code = foreground ? daemon_foreground(&plan, words) : daemon_start(&plan, words);
 	}
-	return code == EXIT_DONE ? EXIT_DONE : fail(&m->arguments, code, "%s", words);
+	return code == EXIT_DONE ? EXIT_DONE : cmd_fail(&m->arguments, code, "%s", words);
 }
 
 static int prepare(struct mounting *m)
@@ -264,7 +275,8 @@ static int prepare(struct mounting *m)
 	if (code == EXIT_DONE)
 		code = check_nesting(m);
 	if (code == EXIT_DONE && access("/dev/fuse", F_OK) < 0)
-		code = fail(a, EXIT_MOUNT_POINT, "/dev/fuse: %s; load the kernel's module 'fuse'", strerror(errno));
+		code = cmd_fail(a, EXIT_MOUNT_POINT,
+				"/dev/fuse: %s; load the kernel's module 'fuse'", strerror(errno));
 	if (code == EXIT_DONE)
 		code = credentials_read(a, CREDENTIALS_PRESENT, m->create, &m->credentials);
 	if (code == EXIT_DONE)

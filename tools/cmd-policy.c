@@ -19,10 +19,14 @@
 
 #define VALUE_MAX 256
 
-static const char *const names[] = { "retention", "versions", "temporary", "grace", "trash_max", "protect", "hold" };
+static const char *const names[] = { "retention", "versions", "temporary", "grace",
+				     "trash_max", "protect",  "hold" };
 
 static const struct table_column columns[] = {
-	{ "POLICY", false }, { "IN FORCE", false }, { "SET", false }, { "SET ON", false },
+	{ "POLICY", false },
+	{ "IN FORCE", false },
+	{ "SET", false },
+	{ "SET ON", false },
 };
 
 /* The value that is set on `path` itself. Its length; 0: none. */
@@ -46,7 +50,8 @@ static char *setter(const struct client *c, const char *name, char value[VALUE_M
 		_cleanup_free_ char *path = client_shown(c, inner);
 		char *slash = strrchr(inner, '/');
 
-		if (value_on(path, POLICY_PREFIX_USER, name, value) || value_on(path, POLICY_PREFIX_TRUSTED, name, value))
+		if (value_on(path, POLICY_PREFIX_USER, name, value) ||
+		    value_on(path, POLICY_PREFIX_TRUSTED, name, value))
 			return util_steal(path);
 		if (!inner[1])
 			break;
@@ -63,9 +68,10 @@ static char *in_force(const json_t *result, const char *name)
 	int64_t number = json_integer_value(value);
 
 	if (time)
-		return print_format("%s", json_integer_value(time) ? print_duration(json_integer_value(time), text) :
-				    !strcmp(name, "retention")	   ? "destroyed at once" :
-								     "off");
+		return print_format("%s", json_integer_value(time) ?
+						  print_duration(json_integer_value(time), text) :
+					  !strcmp(name, "retention") ? "destroyed at once" :
+								       "off");
 	if (json_is_boolean(value))
 		return print_format("%s", json_is_true(value) ? "yes" : "no");
 	if (!strcmp(name, "trash_max"))
@@ -123,8 +129,9 @@ static char *attribute(const struct arguments *a, const char *name)
 		return full;
 	free(full);
 	quoted = print_quoted(name);
-	fail(a, EXIT_USAGE, "%s: no such policy; there are retention, versions, temporary, grace, trash_max, protect, hold",
-	     quoted);
+	cmd_fail(a, EXIT_USAGE,
+		 "%s: no such policy; there are retention, versions, temporary, grace, trash_max, protect, hold",
+		 quoted);
 	return NULL;
 }
 
@@ -135,20 +142,26 @@ static int fail_attribute(const struct arguments *a, const char *path, const cha
 	switch (error) {
 	case EPERM:
 	case EACCES:
-		return fail(a, EXIT_FAILED, "%s: only the directory's owner or root may change its policy%s", quoted,
-			    strncmp(name, "trusted.", 8) ? "" : ", and only root what begins with trusted.");
+		return cmd_fail(
+			a, EXIT_FAILED,
+			"%s: only the directory's owner or root may change its policy%s", quoted,
+			strncmp(name, "trusted.", 8) ? "" : ", and only root what begins with trusted.");
 	case ENODATA:
-		return fail(a, EXIT_NOT_FOUND, "%s: %s is not set there; 'ddbfs policy show' says where it is", quoted,
-			    name);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: %s is not set there; 'ddbfs policy show' says where it is",
+				quoted, name);
 	case ENOTSUP:
-		return fail(a, EXIT_NOT_FOUND, "%s: not inside a mounted ddbfs; give a directory in one", quoted);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not inside a mounted ddbfs; give a directory in one", quoted);
 	case ENOTDIR:
 	case EINVAL:
-		return fail(a, EXIT_USAGE, "%s: policy is set on directories that are not in the trash", quoted);
+		return cmd_fail(a, EXIT_USAGE,
+				"%s: policy is set on directories that are not in the trash", quoted);
 	case ENOENT:
-		return fail(a, EXIT_NOT_FOUND, "%s: not there; give a directory in a mounted ddbfs", quoted);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not there; give a directory in a mounted ddbfs", quoted);
 	default:
-		return fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(error));
+		return cmd_fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(error));
 	}
 }
 
@@ -161,12 +174,13 @@ static int set_one(const struct arguments *a, const char *path, const char *text
 	struct policy ignored = { 0 };
 
 	if (!name)
-		return fail(a, EXIT_USAGE, "%s: not of the form NAME=VALUE, as retention=7d", quoted);
+		return cmd_fail(a, EXIT_USAGE, "%s: not of the form NAME=VALUE, as retention=7d", quoted);
 	full = attribute(a, name);
 	if (!full)
 		return EXIT_USAGE;
 	if (lifecycle_policy_parse(full, equal + 1, strlen(equal + 1), &ignored, &hint) < 0)
-		return fail(a, EXIT_USAGE, "%s: not a value for this; %s", quoted, hint ? hint : "see ddbfs(1)");
+		return cmd_fail(a, EXIT_USAGE, "%s: not a value for this; %s", quoted,
+				hint ? hint : "see ddbfs(1)");
 	if (apply && setxattr(path, full, equal + 1, strlen(equal + 1), 0) < 0)
 		return fail_attribute(a, path, full, errno);
 	return EXIT_DONE;
@@ -182,8 +196,8 @@ static int unset_one(const struct arguments *a, const char *path, const char *na
 }
 
 /* Looks at all that is asked for before it changes anything. */
-static int each(const struct arguments *a,
-		int (*change)(const struct arguments *a, const char *path, const char *text, bool apply))
+static int each(const struct arguments *a, int (*change)(const struct arguments *a, const char *path,
+							 const char *text, bool apply))
 {
 	_cleanup_free_ char *resolved = NULL, *inner = NULL, *quoted = print_quoted(a->operands[0]);
 	struct mount m = { 0 };
@@ -193,7 +207,8 @@ static int each(const struct arguments *a,
 	if (result < 0)
 		return fail_attribute(a, a->operands[0], "", -result);
 	if (mounts_locate(resolved, &m, &inner) != 1)
-		return fail(a, EXIT_NOT_FOUND, "%s: not inside a mounted ddbfs; give a directory in one", quoted);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not inside a mounted ddbfs; give a directory in one", quoted);
 	mount_release(&m);
 	for (i = 1; i < a->count && code == EXIT_DONE; i++)
 		code = change(a, resolved, a->operands[i], false);

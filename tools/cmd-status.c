@@ -31,7 +31,8 @@ static void say_amount(const char *label, const json_t *object)
 	char size[PRINT_SIZE_MAX];
 	int64_t items = integer(object, "items");
 
-	printf("%-13s%lld %s, %s\n", label, (long long)items, print_plural((uint64_t)items, "item", "items"),
+	printf("%-13s%lld %s, %s\n", label, (long long)items,
+	       print_plural((uint64_t)items, "item", "items"),
 	       print_size((uint64_t)integer(object, "bytes"), size));
 }
 
@@ -40,7 +41,8 @@ static void say_space(const json_t *space)
 	char used[PRINT_SIZE_MAX], left[PRINT_SIZE_MAX], total[PRINT_SIZE_MAX];
 
 	printf("%-13s%s used by the store, %s free of %s\n", "space",
-	       print_size((uint64_t)integer(space, "used"), used), print_size((uint64_t)integer(space, "free"), left),
+	       print_size((uint64_t)integer(space, "used"), used),
+	       print_size((uint64_t)integer(space, "free"), left),
 	       print_size((uint64_t)integer(space, "total"), total));
 }
 
@@ -55,19 +57,22 @@ static void say_due(const json_t *result)
 /* What needs somebody's attention. */
 static void say_troubles(const json_t *result)
 {
-	const json_t *engine = json_object_get(result, "engine"), *clock = json_object_get(result, "clock");
+	const json_t *engine = json_object_get(result, "engine"),
+		     *clock = json_object_get(result, "clock");
 	const char *problem = json_string_value(json_object_get(engine, "problem"));
 	char jump[PRINT_TIME_MAX];
 	int64_t jump_ns = integer(clock, "jump_ns");
 
 	if (json_is_true(json_object_get(engine, "read_only")))
-		printf("%-13snothing is written any more: %s; unmount, look at the disk, mount again\n", "READ-ONLY",
-		       problem ? problem : "a write to the disk failed");
+		printf("%-13snothing is written any more: %s; unmount, look at the disk, mount again\n",
+		       "READ-ONLY", problem ? problem : "a write to the disk failed");
 	if (json_is_true(json_object_get(clock, "suspect")))
 		printf("%-13sthe clock jumped by %s%s: nothing is destroyed until 'ddbfs clock accept' or a steady day\n",
-		       "CLOCK", jump_ns < 0 ? "-" : "", print_duration(jump_ns < 0 ? -jump_ns : jump_ns, jump));
+		       "CLOCK", jump_ns < 0 ? "-" : "",
+		       print_duration(jump_ns < 0 ? -jump_ns : jump_ns, jump));
 	if (json_is_false(json_object_get(engine, "memory_locked")))
-		printf("%-13snot locked: keys could reach swap (raise the limit of locked memory)\n", "memory");
+		printf("%-13snot locked: keys could reach swap (raise the limit of locked memory)\n",
+		       "memory");
 }
 
 static void say_result(const json_t *result)
@@ -120,13 +125,14 @@ static int print_mounts(const struct arguments *a)
 	int result;
 
 	if (!all.json && table_init(&all.table, columns, ARRAY_SIZE(columns)) < 0)
-		return fail(a, EXIT_FAILED, "out of memory");
+		return cmd_fail(a, EXIT_FAILED, "out of memory");
 	result = mounts_each(print_mount, &all);
 	table_finish(&all.table);
 	if (result < 0)
-		return fail(a, EXIT_FAILED, "/proc/self/mountinfo: %s", strerror(-result));
+		return cmd_fail(a, EXIT_FAILED, "/proc/self/mountinfo: %s", strerror(-result));
 	if (!all.count)
-		return fail(a, EXIT_NOT_FOUND, "no ddbfs is mounted; 'ddbfs mount STORE DIR' mounts one");
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"no ddbfs is mounted; 'ddbfs mount STORE DIR' mounts one");
 	return EXIT_DONE;
 }
 

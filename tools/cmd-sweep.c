@@ -17,7 +17,8 @@ static void say_result(const struct arguments *a, json_t *result)
 		print_json(result);
 		return;
 	}
-	printf("destroyed %llu %s, %s\n", (unsigned long long)destroyed, print_plural(destroyed, "item", "items"),
+	printf("destroyed %llu %s, %s\n", (unsigned long long)destroyed,
+	       print_plural(destroyed, "item", "items"),
 	       print_size((uint64_t)json_integer_value(json_object_get(result, "bytes")), size));
 	if (json_is_true(json_object_get(result, "paused")))
 		puts("the clock jumped: the rest waits for 'ddbfs clock accept' or a steady day");

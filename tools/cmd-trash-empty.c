@@ -26,8 +26,8 @@ static void say_result(const struct arguments *a, json_t *result)
 						  "emptied",
 	       (unsigned long long)entries, print_plural(entries, "entry", "entries"), size);
 	if (refused)
-		warn(a, "%llu %s left: they are others', or held", (unsigned long long)refused,
-		     print_plural(refused, "entry was", "entries were"));
+		cmd_warn(a, "%llu %s left: they are others', or held", (unsigned long long)refused,
+			 print_plural(refused, "entry was", "entries were"));
 }
 
 int cmd_trash_empty(const struct arguments *a)
@@ -40,10 +40,11 @@ int cmd_trash_empty(const struct arguments *a)
 
 	if (code != EXIT_DONE)
 		return code;
-	request = json_pack("{ss sb sb}", "verb", "empty", "now", arguments_has(a, OPTION_NOW), "dry_run",
-			    arguments_has(a, OPTION_DRY_RUN));
+	request = json_pack("{ss sb sb}", "verb", "empty", "now", arguments_has(a, OPTION_NOW),
+			    "dry_run", arguments_has(a, OPTION_DRY_RUN));
 	bytes_to_json(request, "path", c.inner);
-	if (arguments_has(a, OPTION_OLDER_THAN) && units_parse_duration(a->values[OPTION_OLDER_THAN], &age))
+	if (arguments_has(a, OPTION_OLDER_THAN) &&
+	    units_parse_duration(a->values[OPTION_OLDER_THAN], &age))
 		json_object_set_new(request, "older_than_ns", json_integer(age));
 	code = client_call(&c, request, &events, &result);
 	if (result)

@@ -17,7 +17,7 @@
 #include "tools/units.h"
 
 static const struct table_column columns[] = {
-	{ "DELETED", false }, { "EXPIRES", false }, { "SIZE", true }, { "BY", false },
+	{ "DELETED", false }, { "EXPIRES", false }, { "SIZE", true },  { "BY", false },
 	{ "COMMAND", false }, { "WHY", false },	    { "PATH", false },
 };
 
@@ -45,7 +45,8 @@ static const char *text(const json_t *row, const char *key)
 
 static void print_text(struct listing *l, json_t *row)
 {
-	char deleted[PRINT_TIME_MAX], expires[PRINT_TIME_MAX], size[PRINT_SIZE_MAX], user[PRINT_TIME_MAX];
+	char deleted[PRINT_TIME_MAX], expires[PRINT_TIME_MAX], size[PRINT_SIZE_MAX],
+		user[PRINT_TIME_MAX];
 	_cleanup_free_ char *inner = NULL, *shown = NULL, *path = NULL, *command = NULL, *by = NULL;
 	bool directory = !strcmp(text(row, "type"), "directory");
 
@@ -127,7 +128,7 @@ static int parse_user(const struct arguments *a, json_t *request)
 	else if (!units_parse_number(name, &uid) || uid > UINT32_MAX) {
 		_cleanup_free_ char *quoted = print_quoted(name);
 
-		return fail(a, EXIT_USAGE, "--by %s: no such user; give a name or a uid", quoted);
+		return cmd_fail(a, EXIT_USAGE, "--by %s: no such user; give a name or a uid", quoted);
 	}
 	json_object_set_new(request, "uid", json_integer(uid));
 	return EXIT_DONE;
@@ -150,7 +151,9 @@ static int put_filters(const struct arguments *a, json_t *request)
 
 int cmd_trash_list(const struct arguments *a)
 {
-	struct listing l = { .sort = a->values[OPTION_SORT], .json = arguments_has(a, OPTION_JSON), .limit = -1 };
+	struct listing l = { .sort = a->values[OPTION_SORT],
+			     .json = arguments_has(a, OPTION_JSON),
+			     .limit = -1 };
 	struct client_events events = { .what = "searching", .row = take_row, .data = &l };
 	struct client c;
 	json_t *request = json_pack("{ss}", "verb", "list");
@@ -168,7 +171,7 @@ int cmd_trash_list(const struct arguments *a)
 	l.client = &c;
 	l.rows = json_array();
 	if (!l.json && table_init(&l.table, columns, ARRAY_SIZE(columns)) < 0)
-		code = fail(a, EXIT_FAILED, "out of memory");
+		code = cmd_fail(a, EXIT_FAILED, "out of memory");
 	else
 		code = client_call(&c, request, &events, NULL);
 	print_sorted(&l);

@@ -64,11 +64,12 @@ static int await_end(const struct arguments *a, int pidfd, pid_t pid)
 		progress_show(&progress, 0, 0);
 	progress_clear(&progress);
 	if (stopped)
-		return fail(a, EXIT_INTERRUPTED, "interrupted; it is unmounted, and its daemon %d still writes to disk",
-			    (int)pid);
+		return cmd_fail(a, EXIT_INTERRUPTED,
+				"interrupted; it is unmounted, and its daemon %d still writes to disk",
+				(int)pid);
 	if (exit_status(pidfd))
-		return fail(a, EXIT_FAILED,
-			    "it is unmounted, but not everything is in its place on disk; the system's log says why");
+		return cmd_fail(a, EXIT_FAILED,
+				"it is unmounted, but not everything is in its place on disk; the system's log says why");
 	return EXIT_DONE;
 }
 
@@ -79,14 +80,15 @@ static int fail_detach(const struct arguments *a, const char *point, int error)
 
 	switch (error) {
 	case -EBUSY:
-		return fail(a, EXIT_FAILED, "%s: busy%s%s; end what uses it, or give --lazy", quoted,
-			    user ? ": used by process " : "", user ? user : "");
+		return cmd_fail(a, EXIT_FAILED, "%s: busy%s%s; end what uses it, or give --lazy",
+				quoted, user ? ": used by process " : "", user ? user : "");
 	case -EPERM:
-		return fail(a, EXIT_FAILED, "%s: only the user who mounted it or root may unmount it", quoted);
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: only the user who mounted it or root may unmount it", quoted);
 	case -ENOENT:
-		return fail(a, EXIT_FAILED, "fusermount3: not found; install the package fuse3");
+		return cmd_fail(a, EXIT_FAILED, "fusermount3: not found; install the package fuse3");
 	default:
-		return fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(-error));
+		return cmd_fail(a, EXIT_FAILED, "%s: %s", quoted, strerror(-error));
 	}
 }
 
@@ -102,7 +104,7 @@ static int unmount_living(const struct arguments *a, const char *point, pid_t pi
 	if (lazy)
 		return EXIT_DONE;
 	if (pidfd < 0) {
-		warn(a, "it is unmounted; when its daemon has written everything cannot be seen from here");
+		cmd_warn(a, "it is unmounted; when its daemon has written everything cannot be seen from here");
 		return EXIT_DONE;
 	}
 	return await_end(a, pidfd, pid);
@@ -115,15 +117,18 @@ static int unmount(const struct arguments *a, const char *point)
 	enum probe probe = probe_mount(point, &pid);
 	int result;
 
-	if (probe == PROBE_HANGS && !arguments_has(a, OPTION_FORCE_UNMOUNT) && !arguments_has(a, OPTION_LAZY))
-		return fail(a, EXIT_FAILED, "%s: its daemon does not answer; give --force-unmount to break it off", quoted);
+	if (probe == PROBE_HANGS && !arguments_has(a, OPTION_FORCE_UNMOUNT) &&
+	    !arguments_has(a, OPTION_LAZY))
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: its daemon does not answer; give --force-unmount to break it off",
+				quoted);
 	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
 		return unmount_living(a, point, pid);
 	result = probe == PROBE_DEAD ? unmounting_detach(point, true) : unmounting_force(point);
 	if (result < 0)
 		return fail_detach(a, point, result);
-	warn(a, "%s: its daemon was dead or hung; the mount was cleaned up, and what was acknowledged is in the store",
-	     quoted);
+	cmd_warn(a, "%s: its daemon was dead or hung; the mount was cleaned up, and what was acknowledged is in the store",
+		 quoted);
 	return EXIT_DONE;
 }
 
@@ -144,7 +149,7 @@ static int find(const struct arguments *a, const char *given, char **ret_point)
 		follow = !follow;
 	} while (found == 0 && follow);
 	if (found < 0)
-		return fail(a, EXIT_NOT_FOUND, "%s: %s", quoted, strerror(-found));
+		return cmd_fail(a, EXIT_NOT_FOUND, "%s: %s", quoted, strerror(-found));
 	if (found == 1 && !strcmp(m.type, MOUNTS_TYPE)) {
 		mount_release(&m);
 		*ret_point = util_steal(path);
@@ -155,9 +160,12 @@ static int find(const struct arguments *a, const char *given, char **ret_point)
 		_cleanup_free_ char *point = print_quoted(m.point);
 
 		mount_release(&m);
-		return fail(a, EXIT_NOT_FOUND, "%s: not a mount point itself, it is inside %s; unmount that", quoted, point);
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: not a mount point itself, it is inside %s; unmount that",
+				quoted, point);
 	}
-	return fail(a, EXIT_NOT_FOUND, "%s: no ddbfs is mounted there; 'ddbfs status' lists those that are", quoted);
+	return cmd_fail(a, EXIT_NOT_FOUND,
+			"%s: no ddbfs is mounted there; 'ddbfs status' lists those that are", quoted);
 }
 
 int cmd_umount(const struct arguments *a)

@@ -15,8 +15,8 @@
 #include "tools/units.h"
 
 static const struct table_column columns[] = {
-	{ "ID", false },      { "DELETED", false }, { "ENTRIES", true }, { "SIZE", true }, { "BY", false },
-	{ "COMMAND", false }, { "STATE", false },   { "FIRST IN", false },
+	{ "ID", false }, { "DELETED", false }, { "ENTRIES", true }, { "SIZE", true },
+	{ "BY", false }, { "COMMAND", false }, { "STATE", false },  { "FIRST IN", false },
 };
 
 struct undo {
@@ -58,8 +58,8 @@ static const char *state(const json_t *row)
 
 static void print_batch(void *data, json_t *row)
 {
-	char id[PRINT_SIZE_MAX * 2], when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2], size[PRINT_SIZE_MAX],
-		user[PRINT_TIME_MAX];
+	char id[PRINT_SIZE_MAX * 2], when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2],
+		size[PRINT_SIZE_MAX], user[PRINT_TIME_MAX];
 	_cleanup_free_ char *command = NULL, *quoted = NULL, *where = NULL;
 	struct undo *u = data;
 
@@ -91,12 +91,13 @@ static int list(struct client *c)
 {
 	struct undo u = { .client = c };
 	struct client_events events = { .row = print_batch, .data = &u };
-	json_t *request = json_pack("{ss sb}", "verb", "batches", "all", arguments_has(c->arguments, OPTION_ALL));
+	json_t *request = json_pack("{ss sb}", "verb", "batches", "all",
+				    arguments_has(c->arguments, OPTION_ALL));
 	int code;
 
 	if (!is_json(&u) && table_init(&u.table, columns, ARRAY_SIZE(columns)) < 0) {
 		json_decref(request);
-		return fail(c->arguments, EXIT_FAILED, "out of memory");
+		return cmd_fail(c->arguments, EXIT_FAILED, "out of memory");
 	}
 	code = client_call(c, request, &events, NULL);
 	table_finish(&u.table);
@@ -121,7 +122,8 @@ static void print_entry(void *data, json_t *row)
 	if (error)
 		printf("%-9s%s (%s)\n", "left", path, error);
 	else
-		printf("%-9s%s\n", arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would" : "restored", path);
+		printf("%-9s%s\n",
+		       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would" : "restored", path);
 }
 
 static void print_result(const struct undo *u, json_t *result)
@@ -140,8 +142,8 @@ static void print_result(const struct undo *u, json_t *result)
 		return;
 	quoted = print_quoted(command);
 	printf("%s %lld %s that %s deleted on %s",
-	       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would restore" : "restored", restored,
-	       print_plural((uint64_t)restored, "item", "items"), quoted,
+	       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would restore" : "restored",
+	       restored, print_plural((uint64_t)restored, "item", "items"), quoted,
 	       print_time(integer(batch, "deleted_at_ns"), when));
 	if (integer(result, "already"))
 		printf(", %lld back before", (long long)integer(result, "already"));
@@ -157,8 +159,8 @@ static int undo(struct client *c, int64_t id, const char *taken)
 	const struct arguments *a = c->arguments;
 	struct undo u = { .client = c };
 	struct client_events events = { .what = "restoring", .row = print_entry, .data = &u };
-	json_t *request = json_pack("{ss ss sI sb}", "verb", "undo", "taken", taken, "batch", (json_int_t)id, "dry_run",
-				    arguments_has(a, OPTION_DRY_RUN));
+	json_t *request = json_pack("{ss ss sI sb}", "verb", "undo", "taken", taken, "batch",
+				    (json_int_t)id, "dry_run", arguments_has(a, OPTION_DRY_RUN));
 	json_t *result = NULL;
 	int code;
 
@@ -174,7 +176,8 @@ static int undo(struct client *c, int64_t id, const char *taken)
 static int set_id(const struct arguments *a, const char *text, int64_t *id)
 {
 	if (*id || !units_parse_number(text, id) || !*id)
-		return fail(a, EXIT_USAGE, "%s: not the number of one batch; see 'ddbfs undo --list'", text);
+		return cmd_fail(a, EXIT_USAGE,
+				"%s: not the number of one batch; see 'ddbfs undo --list'", text);
 	return EXIT_DONE;
 }
 
@@ -185,10 +188,13 @@ static int set_path(const struct arguments *a, const char *text, const char **pa
 	struct stat st;
 
 	if (*path)
-		return fail(a, EXIT_USAGE, "%s: neither a second path nor the number of a batch is possible here", quoted);
+		return cmd_fail(a, EXIT_USAGE,
+				"%s: neither a second path nor the number of a batch is possible here",
+				quoted);
 	if (lstat(text, &st) < 0)
-		return fail(a, EXIT_NOT_FOUND, "%s: %s; PATH is anything in the mount, ID a number of 'ddbfs undo --list'",
-			    quoted, strerror(errno));
+		return cmd_fail(a, EXIT_NOT_FOUND,
+				"%s: %s; PATH is anything in the mount, ID a number of 'ddbfs undo --list'",
+				quoted, strerror(errno));
 	*path = text;
 	return EXIT_DONE;
 }
@@ -219,7 +225,7 @@ int cmd_undo(const struct arguments *a)
 	if (code == EXIT_DONE)
 		code = parse_operands(a, &path, &id);
 	if (code == EXIT_DONE && arguments_has(a, OPTION_ALL) && !arguments_has(a, OPTION_LIST))
-		code = fail(a, EXIT_USAGE, "--all: goes with --list only");
+		code = cmd_fail(a, EXIT_USAGE, "--all: goes with --list only");
 	if (code == EXIT_DONE)
 		code = client_open(a, path, true, &c);
 	if (code != EXIT_DONE)

@@ -150,9 +150,10 @@ const struct command *command_find(int argc, char **argv, int *ret_words);
  * Prints "ddbfs VERB: ..." and a newline on standard error and returns `code`,
  * so that a command can end with it. The text says what, why, and what to do.
  */
-int fail(const struct arguments *a, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int cmd_fail(const struct arguments *a, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The same for something that does not end the command. */
-void warn(const struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cmd_warn(const struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 int cmd_check(const struct arguments *a);
 int cmd_clock_accept(const struct arguments *a);

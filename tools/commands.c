@@ -8,8 +8,8 @@
 
 #include "tools/cmd.h"
 
-#define TAKES(...)                                              \
-	.options = (const enum option_id[]){ __VA_ARGS__ },     \
+#define TAKES(...)                                          \
+	.options = (const enum option_id[]){ __VA_ARGS__ }, \
 	.options_count = sizeof((enum option_id[]){ __VA_ARGS__ }) / sizeof(enum option_id)
 
 #define KEY_OPTIONS OPTION_PASSPHRASE, OPTION_PASSPHRASE_FILE, OPTION_PASSPHRASE_FD, OPTION_KEY_FILE
@@ -40,8 +40,8 @@ const struct command command_table[] = {
 			"With --create, a store that does not exist is made first, with the options of 'init'.\n"
 			"--force-unmount cleans up a mount on DIR whose daemon is dead or does not answer.",
 		.run = cmd_mount,
-		TAKES(OPTION_CREATE, OPTION_FOREGROUND, OPTION_FORCE_UNMOUNT, OPTION_LOG, OPTION_MOUNT_OPTIONS, KEY_OPTIONS,
-		      STORE_OPTIONS),
+		TAKES(OPTION_CREATE, OPTION_FOREGROUND, OPTION_FORCE_UNMOUNT, OPTION_LOG,
+		      OPTION_MOUNT_OPTIONS, KEY_OPTIONS, STORE_OPTIONS),
 	},
 	{
 		.name = "umount",
@@ -107,8 +107,8 @@ const struct command command_table[] = {
 			"If a name is taken nothing is moved (exit code 5), unless --skip, --rename or --replace is given. What is "
 			"back already counts as done; what is gone for good is named (exit code 3).",
 		.run = cmd_undo,
-		TAKES(OPTION_LIST, OPTION_ALL, OPTION_ONLY, OPTION_DRY_RUN, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE,
-		      OPTION_JSON),
+		TAKES(OPTION_LIST, OPTION_ALL, OPTION_ONLY, OPTION_DRY_RUN, OPTION_SKIP,
+		      OPTION_RENAME, OPTION_REPLACE, OPTION_JSON),
 	},
 	{
 		.name = "sweep",
@@ -184,8 +184,8 @@ const struct command command_table[] = {
 		.max = 1,
 		.summary = "let a further passphrase or key file open the store",
 		.run = cmd_key_add,
-		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
-		      OPTION_NEW_KEY_FILE),
+		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE,
+		      OPTION_NEW_PASSPHRASE_FD, OPTION_NEW_KEY_FILE),
 	},
 	{
 		.name = "key replace",
@@ -195,8 +195,8 @@ const struct command command_table[] = {
 		.summary = "let only the new passphrase or key file open the store",
 		.text = "Copies of the store made before still open with the old ones.",
 		.run = cmd_key_replace,
-		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
-		      OPTION_NEW_KEY_FILE),
+		TAKES(KEY_OPTIONS, OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE,
+		      OPTION_NEW_PASSPHRASE_FD, OPTION_NEW_KEY_FILE),
 	},
 	{
 		.name = "version",

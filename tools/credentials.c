@@ -13,9 +13,10 @@
 #include "tools/units.h"
 
 static const enum option_id sets[][4] = {
-	[CREDENTIALS_PRESENT] = { OPTION_PASSPHRASE, OPTION_PASSPHRASE_FILE, OPTION_PASSPHRASE_FD, OPTION_KEY_FILE },
-	[CREDENTIALS_NEW] = { OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE, OPTION_NEW_PASSPHRASE_FD,
-			      OPTION_NEW_KEY_FILE },
+	[CREDENTIALS_PRESENT] = { OPTION_PASSPHRASE, OPTION_PASSPHRASE_FILE, OPTION_PASSPHRASE_FD,
+				  OPTION_KEY_FILE },
+	[CREDENTIALS_NEW] = { OPTION_NEW_PASSPHRASE, OPTION_NEW_PASSPHRASE_FILE,
+			      OPTION_NEW_PASSPHRASE_FD, OPTION_NEW_KEY_FILE },
 };
 
 void credentials_release(struct credentials *c)
@@ -35,7 +36,8 @@ int credentials_check(const struct arguments *a, enum credentials_set set)
 		if (!arguments_has(a, id))
 			continue;
 		if (first)
-			return fail(a, EXIT_USAGE, "--%s, --%s: exclude each other; give one", first, option_table[id].name);
+			return cmd_fail(a, EXIT_USAGE, "--%s, --%s: exclude each other; give one",
+					first, option_table[id].name);
 		first = option_table[id].name;
 	}
 	return EXIT_DONE;
@@ -47,14 +49,15 @@ static int fail_passphrase(const struct arguments *a, const char *where, int err
 
 	switch (error) {
 	case -EINVAL:
-		return fail(a, EXIT_USAGE, "%s: not a passphrase: it must have 1 to %d bytes in one line, no NUL", quoted,
-			    PASSPHRASE_MAX);
+		return cmd_fail(a, EXIT_USAGE,
+				"%s: not a passphrase: it must have 1 to %d bytes in one line, no NUL",
+				quoted, PASSPHRASE_MAX);
 	case -ENOTTY:
-		return fail(a, EXIT_USAGE,
-			    "there is no terminal to ask for the passphrase; use --passphrase-file, --passphrase-fd or --key-file");
+		return cmd_fail(a, EXIT_USAGE,
+				"there is no terminal to ask for the passphrase; use --passphrase-file, --passphrase-fd or --key-file");
 	default:
-		return fail(a, error == -ENOENT ? EXIT_USAGE : EXIT_FAILED, "%s: cannot read the passphrase: %s", quoted,
-			    strerror(-error));
+		return cmd_fail(a, error == -ENOENT ? EXIT_USAGE : EXIT_FAILED,
+				"%s: cannot read the passphrase: %s", quoted, strerror(-error));
 	}
 }
 
@@ -72,8 +75,9 @@ static int ask(const struct arguments *a, const char *prompt, bool twice, char *
 		passphrase_free(second);
 		if (!same) {
 			passphrase_free(first);
-			return result < 0 ? fail_passphrase(a, "the passphrase", result) :
-					    fail(a, EXIT_USAGE, "the two passphrases differ; try again");
+			return result < 0 ?
+				       fail_passphrase(a, "the passphrase", result) :
+				       cmd_fail(a, EXIT_USAGE, "the two passphrases differ; try again");
 		}
 	}
 	*ret_passphrase = first;
@@ -91,7 +95,7 @@ static int read_file(const struct arguments *a, const char *path, char **ret_pas
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
 		_cleanup_free_ char *quoted = print_quoted(path);
 
-		warn(a, "%s: others may read this file; better: chmod 600", quoted);
+		cmd_warn(a, "%s: others may read this file; better: chmod 600", quoted);
 	}
 	return EXIT_DONE;
 }
@@ -102,11 +106,12 @@ static int read_fd(const struct arguments *a, const char *number, char **ret_pas
 	int result;
 
 	if (!units_parse_number(number, &fd) || fd > INT_MAX)
-		return fail(a, EXIT_USAGE, "%s: not a file descriptor", number);
+		return cmd_fail(a, EXIT_USAGE, "%s: not a file descriptor", number);
 	result = passphrase_read((int)fd, ret_passphrase);
 	if (result == -EBADF)
-		return fail(a, EXIT_USAGE, "file descriptor %s: is not open; use a redirection such as %s<FILE", number,
-			    number);
+		return cmd_fail(a, EXIT_USAGE,
+				"file descriptor %s: is not open; use a redirection such as %s<FILE",
+				number, number);
 	return result < 0 ? fail_passphrase(a, "the file descriptor", result) : EXIT_DONE;
 }
 
@@ -117,21 +122,24 @@ static int find_key_file(const struct arguments *a, const char *path, char **ret
 	struct store_open_report report = { 0 };
 
 	if (store_check_credentials(&c, &report) < 0)
-		return fail(a, EXIT_USAGE, "%s", report.text);
+		return cmd_fail(a, EXIT_USAGE, "%s", report.text);
 	*ret_path = realpath(path, NULL);
-	return *ret_path ? EXIT_DONE : fail(a, EXIT_USAGE, "%s: %s", path, strerror(errno));
+	return *ret_path ? EXIT_DONE : cmd_fail(a, EXIT_USAGE, "%s: %s", path, strerror(errno));
 }
 
-int credentials_read(const struct arguments *a, enum credentials_set set, bool twice, struct credentials *ret_credentials)
+int credentials_read(const struct arguments *a, enum credentials_set set, bool twice,
+		     struct credentials *ret_credentials)
 {
-	const char *file = a->values[sets[set][1]], *fd = a->values[sets[set][2]], *key = a->values[sets[set][3]];
+	const char *file = a->values[sets[set][1]], *fd = a->values[sets[set][2]],
+		   *key = a->values[sets[set][3]];
 	struct credentials c = { 0 };
 	int code = credentials_check(a, set);
 
 	if (code != EXIT_DONE)
 		return code;
 	if (arguments_has(a, sets[set][0]))
-		code = ask(a, set == CREDENTIALS_NEW ? "New passphrase: " : "Passphrase: ", twice, &c.passphrase);
+		code = ask(a, set == CREDENTIALS_NEW ? "New passphrase: " : "Passphrase: ", twice,
+			   &c.passphrase);
 	else if (file)
 		code = read_file(a, file, &c.passphrase);
 	else if (fd)
@@ -151,8 +159,8 @@ int credentials_ask(const struct arguments *a, struct credentials *c)
 	int result = passphrase_ask("Passphrase: ", &c->passphrase);
 
 	if (result == -ENOTTY)
-		return fail(a, EXIT_WRONG_KEY,
-			    "the store is locked; give --passphrase-file, --passphrase-fd or --key-file");
+		return cmd_fail(a, EXIT_WRONG_KEY,
+				"the store is locked; give --passphrase-file, --passphrase-fd or --key-file");
 	if (result < 0)
 		return fail_passphrase(a, "the passphrase", result);
 	c->store.passphrase = c->passphrase;

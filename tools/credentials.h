@@ -28,7 +28,8 @@ int credentials_check(const struct arguments *a, enum credentials_set set);
  * is asked for again, since a typing error would lock a new store for good.
  * EXIT_DONE; EXIT_USAGE or EXIT_FAILED, said.
  */
-int credentials_read(const struct arguments *a, enum credentials_set set, bool twice, struct credentials *ret_credentials);
+int credentials_read(const struct arguments *a, enum credentials_set set, bool twice,
+		     struct credentials *ret_credentials);
 /* Nothing was given and the store did not open without: asks, if there is a terminal. EXIT_DONE; EXIT_WRONG_KEY, said. */
 int credentials_ask(const struct arguments *a, struct credentials *c);
 

@@ -129,7 +129,8 @@ static void close_store(struct daemon *d, struct store *s)
 
 	if (!result)
 		return;
-	snprintf(d->report.words, WORDS_MAX, "%s: not everything is in its place on disk: %s; check the disk, then mount again",
+	snprintf(d->report.words, WORDS_MAX,
+		 "%s: not everything is in its place on disk: %s; check the disk, then mount again",
 		 quoted, strerror(-result));
 	log_line(&d->plan->log, "%s", d->report.words);
 	d->report.code = EXIT_FAILED;
@@ -246,7 +247,8 @@ static int died(pid_t pid, struct report *r)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))
-		snprintf(r->words, WORDS_MAX, "the daemon was ended by signal %d (%s) before it mounted anything",
+		snprintf(r->words, WORDS_MAX,
+			 "the daemon was ended by signal %d (%s) before it mounted anything",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(r->words, WORDS_MAX, "the daemon ended before it mounted anything");

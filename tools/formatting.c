@@ -23,8 +23,9 @@ int formatting_check(const struct arguments *a)
 	    strcmp(name, "..") != 0 && strcmp(name, CONTROL_DIRECTORY) != 0)
 		return EXIT_DONE;
 	quoted = print_quoted(name);
-	return fail(a, EXIT_USAGE, "--trash-name %s: give one name of 1 to %d bytes without '/', not '.', '..' or '%s'",
-		    quoted, KEYRING_TRASH_NAME_MAX, CONTROL_DIRECTORY);
+	return cmd_fail(a, EXIT_USAGE,
+			"--trash-name %s: give one name of 1 to %d bytes without '/', not '.', '..' or '%s'",
+			quoted, KEYRING_TRASH_NAME_MAX, CONTROL_DIRECTORY);
 }
 
 /* The number store.h gives a level; it is one of the option's choices. */
@@ -52,12 +53,12 @@ static int plant(const struct arguments *a, const char *path, const struct crede
 	int closed, result = store_open(path, &options, &report, &s);
 
 	if (result)
-		return fail(a, words_open(path, result, &report, words), "%s", words);
+		return cmd_fail(a, words_open(path, result, &report, words), "%s", words);
 	result = tree_format(s, ROOT_MODE, getuid(), getgid());
 	closed = store_close(s);
 	if (!result)
 		result = closed;
-	return result ? fail(a, words_create(path, result, words), "%s", words) : EXIT_DONE;
+	return result ? cmd_fail(a, words_create(path, result, words), "%s", words) : EXIT_DONE;
 }
 
 int formatting_make(const struct arguments *a, const char *path, const struct credentials *credentials)
@@ -72,6 +73,6 @@ int formatting_make(const struct arguments *a, const char *path, const struct cr
 	int result = store_create(path, &create);
 
 	if (result)
-		return fail(a, words_create(path, result, words), "%s", words);
+		return cmd_fail(a, words_create(path, result, words), "%s", words);
 	return plant(a, path, credentials);
 }

@@ -32,7 +32,8 @@ static int fail_helper(const struct helper *h, const char *word)
 {
 	_cleanup_free_ char *quoted = print_quoted(word);
 
-	return fail(&(struct arguments){ .command = h->command }, EXIT_USAGE, "%s: not understood", quoted);
+	return cmd_fail(&(struct arguments){ .command = h->command }, EXIT_USAGE,
+			"%s: not understood", quoted);
 }
 
 /* Letters that need nothing done: no mtab, verbose, read-only remount (umount -r), sloppy (unknown -o are refused all the same). */
@@ -84,7 +85,7 @@ static int helper_run(struct helper *h, int argc, char **argv, bool mounting)
 	if (code != EXIT_DONE)
 		return code;
 	if (h->count == HELPER_WORDS)
-		return fail(NULL, EXIT_USAGE, "too many arguments");
+		return cmd_fail(NULL, EXIT_USAGE, "too many arguments");
 	code = arguments_parse(h->command, h->count, h->words, &a);
 	if (code == EXIT_DONE && !h->fake)
 		code = h->command->run(&a);

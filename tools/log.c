@@ -31,8 +31,8 @@ static void write_line(int fd, const char *text)
 	int size;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	size = snprintf(line, sizeof(line), "%s ddbfs[%d]: %s\n", print_time(now.tv_sec * CLOCK_SECOND_NS, when),
-			(int)getpid(), text);
+	size = snprintf(line, sizeof(line), "%s ddbfs[%d]: %s\n",
+			print_time(now.tv_sec * CLOCK_SECOND_NS, when), (int)getpid(), text);
 	/* One write, so that lines of several daemons do not mix; nobody is there to be told if it fails. */
 	if (write(fd, line, (size_t)size) < 0)
 		return;

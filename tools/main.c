@@ -60,11 +60,11 @@ static int fail_verb(int argc, char **argv)
 		known = longer;
 	}
 	if (!known[0])
-		return fail(NULL, EXIT_USAGE, "%s: no such verb; 'ddbfs help' lists them", first);
+		return cmd_fail(NULL, EXIT_USAGE, "%s: no such verb; 'ddbfs help' lists them", first);
 	if (argc < 2)
-		return fail(NULL, EXIT_USAGE, "%s: needs one of: %s", first, known);
+		return cmd_fail(NULL, EXIT_USAGE, "%s: needs one of: %s", first, known);
 	_cleanup_free_ char *second = print_quoted(argv[1]);
-	return fail(NULL, EXIT_USAGE, "%s %s: no such verb; there are: %s", first, second, known);
+	return cmd_fail(NULL, EXIT_USAGE, "%s %s: no such verb; there are: %s", first, second, known);
 }
 
 static int dispatch(int argc, char **argv)
@@ -85,7 +85,8 @@ static int dispatch(int argc, char **argv)
 	if (argv[0][0] == '-') {
 		_cleanup_free_ char *quoted = print_quoted(argv[0]);
 
-		return fail(NULL, EXIT_USAGE, "%s: no such option; the verb comes first, see 'ddbfs help'", quoted);
+		return cmd_fail(NULL, EXIT_USAGE,
+				"%s: no such option; the verb comes first, see 'ddbfs help'", quoted);
 	}
 	command = command_find(argc, argv, &words);
 	return command ? run(command, argc - words, argv + words) : fail_verb(argc, argv);

@@ -37,7 +37,8 @@ static const struct mount_option table[] = {
 	  "writes are answered by the kernel: faster in small pieces, but what was written lately is lost with the daemon, "
 	  "and a full disk shows only at close or fsync" },
 	{ "acl", ACL, "POSIX access control lists; each access by others then costs a look-up more" },
-	{ "nopoll", NO_POLL, "never wait busily for the next request: saves some processor time, costs speed" },
+	{ "nopoll", NO_POLL,
+	  "never wait busily for the next request: saves some processor time, costs speed" },
 	{ "create", CREATE, "as --create" },
 	{ "log=", LOG, "as --log" },
 	{ "passphrase-file=", PASSPHRASE_FILE, "as --passphrase-file" },
@@ -101,16 +102,16 @@ static int fail_unknown(const struct arguments *a, const char *text)
 
 		if (strcspn(name, "=") != size || memcmp(name, text, size) != 0)
 			continue;
-		return fail(a, EXIT_USAGE, "-o %s: this option %s", quoted,
-			    name[size] ? "needs a value" : "takes no value");
+		return cmd_fail(a, EXIT_USAGE, "-o %s: this option %s", quoted,
+				name[size] ? "needs a value" : "takes no value");
 	}
-	return fail(a, EXIT_USAGE, "-o %s: no such mount option; see 'ddbfs help mount'", quoted);
+	return cmd_fail(a, EXIT_USAGE, "-o %s: no such mount option; see 'ddbfs help mount'", quoted);
 }
 
 static int set_text(const struct arguments *a, const char *name, const char *value, char **text)
 {
 	if (!*value)
-		return fail(a, EXIT_USAGE, "-o %s: needs a value", name);
+		return cmd_fail(a, EXIT_USAGE, "-o %s: needs a value", name);
 	free(*text);
 	*text = print_format("%s", value);
 	return EXIT_DONE;

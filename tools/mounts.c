@@ -297,7 +297,10 @@ int mounts_locate(const char *resolved, struct mount *ret_mount, char **ret_inne
 		return 0;
 	}
 	rest = resolved + (m.point[1] ? strlen(m.point) : 0);
-	if (asprintf(&inner, "%s%s", m.root[1] ? m.root : "", *rest ? rest : m.root[1] ? "" : "/") < 0)
+	if (asprintf(&inner, "%s%s", m.root[1] ? m.root : "",
+		     *rest     ? rest :
+		     m.root[1] ? "" :
+				 "/") < 0)
 		result = -ENOMEM;
 	else
 		result = find_whole(&m);

@@ -23,7 +23,8 @@ const struct option option_table[OPTION_COUNT] = {
 	[OPTION_DRY_RUN] = { "dry-run", 'n', FLAG, NULL, "say what would be done and do nothing" },
 	[OPTION_FORCE_UNMOUNT] = { "force-unmount", 0, FLAG, NULL,
 				   "clean up a mount whose daemon is dead or hangs" },
-	[OPTION_FOREGROUND] = { "foreground", 'f', FLAG, NULL, "stay in the foreground, log to standard error" },
+	[OPTION_FOREGROUND] = { "foreground", 'f', FLAG, NULL,
+				"stay in the foreground, log to standard error" },
 	[OPTION_HELP] = { "help", 'h', FLAG, NULL, "print this help" },
 	[OPTION_JSON] = { "json", 0, FLAG, NULL, "JSON instead of text, one object a line" },
 	[OPTION_KDF] = { "kdf", 0, OPTION_KIND_CHOICE, "interactive|moderate|sensitive",
@@ -35,16 +36,19 @@ const struct option option_table[OPTION_COUNT] = {
 	[OPTION_LOG] = { "log", 0, OPTION_KIND_FILE, "FILE", "log to FILE instead of the system's log" },
 	[OPTION_MOUNT_OPTIONS] = { NULL, 'o', OPTION_KIND_LIST, "OPTIONS",
 				   "mount options, separated by commas (see below)" },
-	[OPTION_NAME] = { "name", 0, OPTION_KIND_TEXT, "PATTERN", "only names that match, as the shell's patterns" },
+	[OPTION_NAME] = { "name", 0, OPTION_KIND_TEXT, "PATTERN",
+			  "only names that match, as the shell's patterns" },
 	[OPTION_NAMES] = { "names", 0, OPTION_KIND_CHOICE, "ordered|sealed",
 			   "how names are kept in keys: plain, or as keyed tokens" },
-	[OPTION_NEW_KEY_FILE] = { "new-key-file", 0, OPTION_KIND_FILE, "FILE", "the new key: the bytes of FILE" },
+	[OPTION_NEW_KEY_FILE] = { "new-key-file", 0, OPTION_KIND_FILE, "FILE",
+				  "the new key: the bytes of FILE" },
 	[OPTION_NEW_PASSPHRASE] = { "new-passphrase", 0, FLAG, NULL, "ask for the new passphrase, twice" },
 	[OPTION_NEW_PASSPHRASE_FD] = { "new-passphrase-fd", 0, OPTION_KIND_NUMBER, "N",
 				       "read the new passphrase from file descriptor N" },
 	[OPTION_NEW_PASSPHRASE_FILE] = { "new-passphrase-file", 0, OPTION_KIND_FILE, "FILE",
 					 "read the new passphrase from FILE" },
-	[OPTION_NOW] = { "now", 0, FLAG, NULL, "destroy at once, without the grace in which undo could help" },
+	[OPTION_NOW] = { "now", 0, FLAG, NULL,
+			 "destroy at once, without the grace in which undo could help" },
 	[OPTION_OLDER_THAN] = { "older-than", 0, OPTION_KIND_DURATION, "AGE",
 				"only what was deleted longer ago than this, as 90s, 15m, 12h, 30d, 4w" },
 	[OPTION_ONLY] = { "only", 0, OPTION_KIND_TEXT, "PATTERN", "only entries whose name matches" },
@@ -53,13 +57,18 @@ const struct option option_table[OPTION_COUNT] = {
 				   "read the passphrase from file descriptor N" },
 	[OPTION_PASSPHRASE_FILE] = { "passphrase-file", 0, OPTION_KIND_FILE, "FILE",
 				     "read the passphrase from the first line of FILE" },
-	[OPTION_RENAME] = { "rename", 0, FLAG, NULL, "where a name is taken, restore as \"NAME (restored)\"" },
-	[OPTION_REPLACE] = { "replace", 0, FLAG, NULL, "where a name is taken, its bearer goes to the trash" },
-	[OPTION_SINCE] = { "since", 0, OPTION_KIND_DURATION, "AGE", "only what was deleted within this time" },
+	[OPTION_RENAME] = { "rename", 0, FLAG, NULL,
+			    "where a name is taken, restore as \"NAME (restored)\"" },
+	[OPTION_REPLACE] = { "replace", 0, FLAG, NULL,
+			     "where a name is taken, its bearer goes to the trash" },
+	[OPTION_SINCE] = { "since", 0, OPTION_KIND_DURATION, "AGE",
+			   "only what was deleted within this time" },
 	[OPTION_SKIP] = { "skip", 0, FLAG, NULL, "where a name is taken, leave that entry in the trash" },
-	[OPTION_SORT] = { "sort", 0, OPTION_KIND_CHOICE, "time|size|path", "sort by this, the latest or largest first" },
+	[OPTION_SORT] = { "sort", 0, OPTION_KIND_CHOICE, "time|size|path",
+			  "sort by this, the latest or largest first" },
 	[OPTION_TO] = { "to", 0, OPTION_KIND_DIRECTORY, "DIR", "restore into DIR instead of where it was" },
-	[OPTION_TRASH_NAME] = { "trash-name", 0, OPTION_KIND_TEXT, "NAME", "name of the trash in every directory" },
+	[OPTION_TRASH_NAME] = { "trash-name", 0, OPTION_KIND_TEXT, "NAME",
+				"name of the trash in every directory" },
 };
 
 static void vsay(const struct arguments *a, const char *format, va_list list)
@@ -72,7 +81,7 @@ static void vsay(const struct arguments *a, const char *format, va_list list)
 	fputc('\n', stderr);
 }
 
-int fail(const struct arguments *a, int code, const char *format, ...)
+int cmd_fail(const struct arguments *a, int code, const char *format, ...)
 {
 	va_list list;
 
@@ -82,7 +91,7 @@ int fail(const struct arguments *a, int code, const char *format, ...)
 	return code;
 }
 
-void warn(const struct arguments *a, const char *format, ...)
+void cmd_warn(const struct arguments *a, const char *format, ...)
 {
 	va_list list;
 
@@ -98,7 +107,8 @@ static enum option_id find_option(const struct command *c, const char *name, siz
 		enum option_id id = i < c->options_count ? c->options[i] : OPTION_HELP;
 		const struct option *o = &option_table[id];
 
-		if (letter ? o->letter == letter : o->name && strlen(o->name) == size && !memcmp(o->name, name, size))
+		if (letter ? o->letter == letter :
+			     o->name && strlen(o->name) == size && !memcmp(o->name, name, size))
 			return id;
 	}
 	return OPTION_COUNT;
@@ -156,34 +166,38 @@ static int set_value(struct arguments *a, enum option_id id, const char *value)
 	if (option_table[id].kind != FLAG && !value_is_valid(&option_table[id], value, &why)) {
 		_cleanup_free_ char *quoted = print_quoted(value);
 
-		return fail(a, EXIT_USAGE, "%s %s: not valid; give %s", spelled(id, name, sizeof(name)), quoted, why);
+		return cmd_fail(a, EXIT_USAGE, "%s %s: not valid; give %s",
+				spelled(id, name, sizeof(name)), quoted, why);
 	}
 	if (a->values[id] && option_table[id].kind == OPTION_KIND_LIST) {
 		if (asprintf(&joined, "%s,%s", a->values[id], value) < 0)
-			return fail(a, EXIT_FAILED, "out of memory");
+			return cmd_fail(a, EXIT_FAILED, "out of memory");
 		free(a->values[id]);
 		a->values[id] = joined;
 		return EXIT_DONE;
 	}
 	if (a->values[id] && option_table[id].kind != FLAG)
-		return fail(a, EXIT_USAGE, "%s: given twice; give it once", spelled(id, name, sizeof(name)));
+		return cmd_fail(a, EXIT_USAGE, "%s: given twice; give it once",
+				spelled(id, name, sizeof(name)));
 	free(a->values[id]);
 	a->values[id] = strdup(value ? value : "");
-	return a->values[id] ? EXIT_DONE : fail(a, EXIT_FAILED, "out of memory");
+	return a->values[id] ? EXIT_DONE : cmd_fail(a, EXIT_FAILED, "out of memory");
 }
 
 static int unknown_option(const struct arguments *a, const char *text)
 {
 	_cleanup_free_ char *quoted = print_quoted(text);
 
-	return fail(a, EXIT_USAGE, "%s: no such option; see 'ddbfs help %s'", quoted, a->command->name);
+	return cmd_fail(a, EXIT_USAGE, "%s: no such option; see 'ddbfs help %s'", quoted,
+			a->command->name);
 }
 
 static int missing_value(const struct arguments *a, enum option_id id)
 {
 	char name[64];
 
-	return fail(a, EXIT_USAGE, "%s: needs a value: %s", spelled(id, name, sizeof(name)), option_table[id].value);
+	return cmd_fail(a, EXIT_USAGE, "%s: needs a value: %s", spelled(id, name, sizeof(name)),
+			option_table[id].value);
 }
 
 /* "--name", "--name=value", "--name value". *at moves over what was used. */
@@ -191,13 +205,14 @@ static int parse_long(struct arguments *a, int argc, char **argv, int *at)
 {
 	const char *name = argv[*at] + 2;
 	const char *value = strchr(name, '=');
-	enum option_id id = find_option(a->command, name, value ? (size_t)(value - name) : strlen(name), 0);
+	enum option_id id =
+		find_option(a->command, name, value ? (size_t)(value - name) : strlen(name), 0);
 
 	if (id == OPTION_COUNT)
 		return unknown_option(a, argv[*at]);
 	if (option_table[id].kind == FLAG) {
 		if (value)
-			return fail(a, EXIT_USAGE, "--%s: takes no value", option_table[id].name);
+			return cmd_fail(a, EXIT_USAGE, "--%s: takes no value", option_table[id].name);
 		return set_value(a, id, NULL);
 	}
 	if (value)
@@ -235,17 +250,19 @@ static int check_count(const struct arguments *a)
 	const struct command *c = a->command;
 
 	if (a->count < c->min)
-		return fail(a, EXIT_USAGE, "something is missing; usage: ddbfs %s [OPTIONS] %s", c->name, c->operands);
+		return cmd_fail(a, EXIT_USAGE, "something is missing; usage: ddbfs %s [OPTIONS] %s",
+				c->name, c->operands);
 	if (a->count > c->max) {
 		_cleanup_free_ char *quoted = print_quoted(a->operands[c->max]);
 
-		return fail(a, EXIT_USAGE, "%s: one too many; usage: ddbfs %s [OPTIONS] %s", quoted, c->name,
-			    c->operands);
+		return cmd_fail(a, EXIT_USAGE, "%s: one too many; usage: ddbfs %s [OPTIONS] %s",
+				quoted, c->name, c->operands);
 	}
 	for (unsigned i = 0; i < a->count; i++)
 		if (!a->operands[i][0])
-			return fail(a, EXIT_USAGE, "an empty name was given; usage: ddbfs %s [OPTIONS] %s", c->name,
-				    c->operands);
+			return cmd_fail(a, EXIT_USAGE,
+					"an empty name was given; usage: ddbfs %s [OPTIONS] %s",
+					c->name, c->operands);
 	return EXIT_DONE;
 }
 

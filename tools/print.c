@@ -20,9 +20,10 @@ enum caution {
 /* Invisible characters, and those that turn the direction of writing around. */
 static bool is_unsafe(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-	       (c >= 0xfff0 && c <= 0xfffb) || (c >= 0xe000 && c <= 0xf8ff) || c >= 0xe0000;
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
+	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff0 && c <= 0xfffb) ||
+	       (c >= 0xe000 && c <= 0xf8ff) || c >= 0xe0000;
 }
 
 static enum caution caution(const char *bytes)
@@ -169,20 +170,20 @@ const char *print_time(int64_t ns, char buffer[PRINT_TIME_MAX])
 		return "-";
 	strftime(buffer, PRINT_TIME_MAX - 8, "%Y-%m-%dT%H:%M:%S", &tm);
 	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(buffer + strlen(buffer), 8, "%.3s:%s", zone, zone + 3);
+	snprintf(buffer + strlen(buffer), 8, "%.3s:%.2s", zone, zone + 3);
 	return buffer;
 }
 
 const char *print_time_exact(int64_t ns, char buffer[PRINT_TIME_MAX])
 {
 	time_t seconds = ns / CLOCK_SECOND_NS;
-	size_t used;
+	char whole[PRINT_TIME_MAX - 16];
 	struct tm tm;
 
 	if (!gmtime_r(&seconds, &tm))
 		return "-";
-	used = strftime(buffer, PRINT_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buffer + used, PRINT_TIME_MAX - used, ".%09uZ", (unsigned)(ns % CLOCK_SECOND_NS) % 1000000000u);
+	strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(buffer, PRINT_TIME_MAX, "%s.%09uZ", whole, (unsigned)(ns % CLOCK_SECOND_NS));
 	return buffer;
 }
 
@@ -201,13 +202,14 @@ const char *print_duration(int64_t ns, char buffer[PRINT_TIME_MAX])
 		return "less than 1 s";
 	while (i + 1 < ARRAY_SIZE(units) && seconds < units[i].seconds)
 		i++;
-	snprintf(buffer, PRINT_TIME_MAX, "%lld %s", (long long)(seconds / units[i].seconds), units[i].name);
+	snprintf(buffer, PRINT_TIME_MAX, "%lld %s", (long long)(seconds / units[i].seconds),
+		 units[i].name);
 	seconds %= units[i].seconds;
 	if (i + 1 < ARRAY_SIZE(units) && seconds / units[i + 1].seconds) {
 		size_t used = strlen(buffer);
 
-		snprintf(buffer + used, PRINT_TIME_MAX - used, " %lld %s", (long long)(seconds / units[i + 1].seconds),
-			 units[i + 1].name);
+		snprintf(buffer + used, PRINT_TIME_MAX - used, " %lld %s",
+			 (long long)(seconds / units[i + 1].seconds), units[i + 1].name);
 	}
 	return buffer;
 }
@@ -246,6 +248,7 @@ void print_json_time(json_t *object, const char *key)
 	if (json_integer_value(value) == ITEM_FOREVER)
 		json_object_set_new(object, key, json_null());
 	else
-		json_object_set_new(object, key, json_string(print_time_exact(json_integer_value(value), text)));
+		json_object_set_new(object, key,
+				    json_string(print_time_exact(json_integer_value(value), text)));
 	json_object_del(object, key_ns);
 }

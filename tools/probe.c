@@ -101,7 +101,9 @@ enum probe probe_mount(const char *point, pid_t *ret_pid)
 	close(pipes[1]);
 	p.fd = pipes[0];
 	if (poll(&p, 1, PROBE_SECONDS * 1000) > 0) {
-		result = read(pipes[0], &answer, sizeof(answer)) == sizeof(answer) ? judge(answer.error) : PROBE_FAILED;
+		result = read(pipes[0], &answer, sizeof(answer)) == sizeof(answer) ?
+				 judge(answer.error) :
+				 PROBE_FAILED;
 		*ret_pid = answer.pid;
 	}
 	close(pipes[0]);

@@ -16,7 +16,8 @@ int table_init(struct table *t, const struct table_column *columns, size_t count
 	if (!t->table)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		if (!scols_table_new_column(t->table, columns[i].name, 0, columns[i].right ? SCOLS_FL_RIGHT : 0)) {
+		if (!scols_table_new_column(t->table, columns[i].name, 0,
+					    columns[i].right ? SCOLS_FL_RIGHT : 0)) {
 			scols_unref_table(t->table);
 			t->table = NULL;
 			return -ENOMEM;

@@ -13,7 +13,8 @@ int taken_option(const struct arguments *a, const char **ret_taken)
 		given++;
 	}
 	if (given > 1)
-		return fail(a, EXIT_USAGE, "--skip, --rename and --replace exclude each other; give one");
+		return cmd_fail(a, EXIT_USAGE,
+				"--skip, --rename and --replace exclude each other; give one");
 	*ret_taken = taken;
 	return EXIT_DONE;
 }

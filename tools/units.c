@@ -12,7 +12,8 @@ static const char *digits(const char *text, int64_t *ret_number)
 	if (*text < '0' || *text > '9')
 		return NULL;
 	for (; *text >= '0' && *text <= '9'; text++)
-		if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, *text - '0', &number))
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, *text - '0', &number))
 			return NULL;
 	*ret_number = number;
 	return text;
@@ -34,7 +35,8 @@ bool units_parse_duration(const char *text, int64_t *ret_ns)
 	static const struct {
 		char letter;
 		int64_t seconds;
-	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 7 * 86400 }, { 'y', 365 * 86400 } };
+	} units[] = { { 's', 1 },     { 'm', 60 },	  { 'h', 3600 },
+		      { 'd', 86400 }, { 'w', 7 * 86400 }, { 'y', 365 * 86400 } };
 	int64_t number;
 	const char *end = digits(text, &number);
 

@@ -17,39 +17,43 @@ static int words_errno(const char *quoted, int result, char ret_words[WORDS_MAX]
 		return EXIT_NO_STORE;
 	case -EACCES:
 	case -EPERM:
-		snprintf(ret_words, WORDS_MAX, "%s: cannot open the store: %s; it belongs to another user", quoted,
-			 strerror(-result));
+		snprintf(ret_words, WORDS_MAX, "%s: cannot open the store: %s; it belongs to another user",
+			 quoted, strerror(-result));
 		return EXIT_FAILED;
 	default:
-		snprintf(ret_words, WORDS_MAX, "%s: cannot open the store: %s", quoted, strerror(-result));
+		snprintf(ret_words, WORDS_MAX, "%s: cannot open the store: %s", quoted,
+			 strerror(-result));
 		return EXIT_FAILED;
 	}
 }
 
-int words_open(const char *path, int result, const struct store_open_report *report, char ret_words[WORDS_MAX])
+int words_open(const char *path, int result, const struct store_open_report *report,
+	       char ret_words[WORDS_MAX])
 {
 	_cleanup_free_ char *quoted = print_quoted(path);
 	const char *text = report->text[0] ? report->text : NULL;
 
 	switch (result) {
 	case STORE_NOT_A_STORE:
-		snprintf(ret_words, WORDS_MAX, "%s: not a store: %s; 'ddbfs init' makes one", quoted,
-			 text ? text : "nothing is there");
+		snprintf(ret_words, WORDS_MAX, "%s: not a store: %s; 'ddbfs init' makes one",
+			 quoted, text ? text : "nothing is there");
 		return EXIT_NO_STORE;
 	case STORE_TOO_NEW:
-		snprintf(ret_words, WORDS_MAX, "%s: made by a later version of ddbfs (format %u); install that one", quoted,
-			 report->format);
+		snprintf(ret_words, WORDS_MAX,
+			 "%s: made by a later version of ddbfs (format %u); install that one",
+			 quoted, report->format);
 		return EXIT_NO_STORE;
 	case STORE_IN_USE:
-		snprintf(ret_words, WORDS_MAX, "%s: in use by process %d; unmount it first", quoted, report->holder_pid);
+		snprintf(ret_words, WORDS_MAX, "%s: in use by process %d; unmount it first", quoted,
+			 report->holder_pid);
 		return EXIT_IN_USE;
 	case STORE_WRONG_KEY:
 		snprintf(ret_words, WORDS_MAX, "%s: %s; nothing was changed", quoted,
 			 text ? text : "wrong passphrase or key file");
 		return EXIT_WRONG_KEY;
 	case STORE_DAMAGED:
-		snprintf(ret_words, WORDS_MAX, "%s: damaged: %s; 'ddbfs check' names what is affected", quoted,
-			 text ? text : "its structure does not verify");
+		snprintf(ret_words, WORDS_MAX, "%s: damaged: %s; 'ddbfs check' names what is affected",
+			 quoted, text ? text : "its structure does not verify");
 		return EXIT_DAMAGE;
 	default:
 		return words_errno(quoted, result, ret_words);
@@ -62,23 +66,27 @@ int words_create(const char *path, int result, char ret_words[WORDS_MAX])
 
 	switch (result) {
 	case -EEXIST:
-		snprintf(ret_words, WORDS_MAX, "%s: there is a store already; nothing was changed", quoted);
+		snprintf(ret_words, WORDS_MAX, "%s: there is a store already; nothing was changed",
+			 quoted);
 		return EXIT_NOT_EMPTY;
 	case -ENOTEMPTY:
-		snprintf(ret_words, WORDS_MAX, "%s: the directory is not empty; give an empty or a new one", quoted);
+		snprintf(ret_words, WORDS_MAX,
+			 "%s: the directory is not empty; give an empty or a new one", quoted);
 		return EXIT_NOT_EMPTY;
 	case -ENOTDIR:
 		snprintf(ret_words, WORDS_MAX, "%s: not a directory; give an empty or a new one", quoted);
 		return EXIT_NOT_EMPTY;
 	case -ENOENT:
-		snprintf(ret_words, WORDS_MAX, "%s: the directory above it does not exist; make it first", quoted);
+		snprintf(ret_words, WORDS_MAX,
+			 "%s: the directory above it does not exist; make it first", quoted);
 		return EXIT_NOT_FOUND;
 	case -EINVAL:
-		snprintf(ret_words, WORDS_MAX, "%s: the store would not take its trash name, passphrase or key file",
-			 quoted);
+		snprintf(ret_words, WORDS_MAX,
+			 "%s: the store would not take its trash name, passphrase or key file", quoted);
 		return EXIT_USAGE;
 	default:
-		snprintf(ret_words, WORDS_MAX, "%s: cannot make the store: %s", quoted, strerror(-result));
+		snprintf(ret_words, WORDS_MAX, "%s: cannot make the store: %s", quoted,
+			 strerror(-result));
 		return EXIT_FAILED;
 	}
 }

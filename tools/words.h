@@ -12,7 +12,8 @@
  * Why store_open(path) gave `result` (not 0), what to do, and the exit code for
  * it. `path` appears quoted.
  */
-int words_open(const char *path, int result, const struct store_open_report *report, char ret_words[WORDS_MAX]);
+int words_open(const char *path, int result, const struct store_open_report *report,
+	       char ret_words[WORDS_MAX]);
 /* The same for store_create. */
 int words_create(const char *path, int result, char ret_words[WORDS_MAX]);
 

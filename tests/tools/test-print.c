@@ -1,0 +1,191 @@
+/* Names, sizes and times as people see them; units as people write them; bytes in JSON. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fs/bytes.h"
+#include "store/item.h"
+#include "store/util.h"
+#include "tests/lib/test.h"
+#include "tools/print.h"
+#include "tools/units.h"
+
+static void check_quoted(const char *bytes, const char *expected)
+{
+	_cleanup_free_ char *quoted = print_quoted(bytes);
+
+	ck_assert_str_eq(quoted, expected);
+}
+
+START_TEST(plain_names_stay_plain)
+{
+	check_quoted("report.txt", "report.txt");
+	check_quoted("a/b@2026-11-30T16:25:39Z", "a/b@2026-11-30T16:25:39Z");
+	check_quoted("Größe_日本", "Größe_日本");
+}
+END_TEST
+
+START_TEST(what_the_shell_takes_apart_is_quoted)
+{
+	check_quoted("two words", "'two words'");
+	check_quoted("it's", "'it'\\''s'");
+	check_quoted("", "''");
+	check_quoted("-rf", "'-rf'");
+	check_quoted("$HOME", "'$HOME'");
+	check_quoted("back\\slash", "'back\\slash'");
+}
+END_TEST
+
+START_TEST(what_a_terminal_obeys_is_escaped)
+{
+	check_quoted("new\nline", "$'new\\nline'");
+	check_quoted("\033[31mred", "$'\\e[31mred'");
+	check_quoted("bad\xff'q\\", "$'bad\\377\\'q\\\\'");
+	check_quoted("right\xe2\x80\xaeleft", "$'right\\342\\200\\256left'"); /* U+202E turns the line around */
+	check_quoted("c1\xc2\x9b", "$'c1\\302\\233'");
+	check_quoted("cut\xe2\x82", "$'cut\\342\\202'");
+}
+END_TEST
+
+/* Whatever two bytes a name holds. */
+START_TEST(no_quoted_name_holds_a_control_character)
+{
+	for (unsigned first = 1; first < 256; first++)
+		for (unsigned second = 1; second < 256; second += 7) {
+			const char bytes[] = { (char)first, (char)second, 'x', '\0' };
+			_cleanup_free_ char *quoted = print_quoted(bytes);
+
+			for (const char *c = quoted; *c; c++)
+				ck_assert_msg((uint8_t)*c >= 0x20 && *c != 0x7f, "byte %02x in %s",
+					      (uint8_t)*c, quoted);
+		}
+}
+END_TEST
+
+START_TEST(sizes_have_their_unit)
+{
+	char b[PRINT_SIZE_MAX];
+
+	ck_assert_str_eq(print_size(0, b), "0 B");
+	ck_assert_str_eq(print_size(1023, b), "1023 B");
+	ck_assert_str_eq(print_size(1024, b), "1.0 KiB");
+	ck_assert_str_eq(print_size(1536, b), "1.5 KiB");
+	ck_assert_str_eq(print_size((UINT64_C(1) << 20) - 1, b), "1.0 MiB");
+	ck_assert_str_eq(print_size(UINT64_MAX, b), "16.0 EiB");
+}
+END_TEST
+
+START_TEST(times_have_their_zone)
+{
+	char b[PRINT_TIME_MAX];
+
+	setenv("TZ", "XXX-5:30", 1);
+	tzset();
+	ck_assert_str_eq(print_time(INT64_C(1796055939) * 1000000000, b), "2026-11-30T21:55:39+05:30");
+	ck_assert_str_eq(print_time(ITEM_FOREVER, b), "never");
+	ck_assert_str_eq(print_time(0, b), "-");
+	ck_assert_str_eq(print_time_exact(INT64_C(1796055939000000001), b),
+			 "2026-11-30T16:25:39.000000001Z");
+}
+END_TEST
+
+START_TEST(durations_have_two_units)
+{
+	char b[PRINT_TIME_MAX];
+
+	ck_assert_str_eq(print_duration(INT64_C(30) * 86400 * 1000000000, b), "30 d");
+	ck_assert_str_eq(print_duration(INT64_C(90061) * 1000000000, b), "1 d 1 h");
+	ck_assert_str_eq(print_duration(INT64_C(61) * 1000000000, b), "1 min 1 s");
+	ck_assert_str_eq(print_duration(5, b), "less than 1 s");
+	ck_assert_str_eq(print_duration(ITEM_FOREVER, b), "forever");
+}
+END_TEST
+
+START_TEST(numbers_and_durations_are_exact_or_refused)
+{
+	static const char *const wrong[] = {
+		"", "s", "5", "-1s", "1.5h", "1h ", " 1h", "1hh", "1M", "9223372036854775807s", "99999999999999999999s", "0x1s"
+	};
+	int64_t n;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++)
+		ck_assert_msg(!units_parse_duration(wrong[i], &n), "%s was taken", wrong[i]);
+	ck_assert(units_parse_duration("0", &n) && n == 0);
+	ck_assert(units_parse_duration("90s", &n) && n == INT64_C(90) * 1000000000);
+	ck_assert(units_parse_duration("4w", &n) && n == INT64_C(28) * 86400 * 1000000000);
+	ck_assert(units_parse_number("9223372036854775807", &n) && n == INT64_MAX);
+	ck_assert(!units_parse_number("9223372036854775808", &n));
+	ck_assert(!units_parse_number("+1", &n));
+}
+END_TEST
+
+/* ---- bytes in JSON ------------------------------------------------------------ */
+
+static void check_json(const char *bytes, const char *expected)
+{
+	_cleanup_free_ char *text = NULL, *back = NULL;
+	json_t *object = json_object();
+
+	ck_assert_int_eq(bytes_to_json(object, "k", bytes), 0);
+	text = json_dumps(object, JSON_COMPACT);
+	ck_assert_str_eq(text, expected);
+	ck_assert_int_eq(bytes_from_json(object, "k", &back), 0);
+	ck_assert_str_eq(back, bytes);
+	json_decref(object);
+}
+
+START_TEST(bytes_survive_json)
+{
+	check_json("plain", "{\"k\":\"plain\"}");
+	check_json("\n\"", "{\"k\":\"\\n\\\"\"}");
+	check_json("", "{\"k\":\"\"}");
+	check_json("a\xff", "{\"k\":\"a\xef\xbf\xbd\",\"k_hex\":\"61ff\"}");
+	check_json("\xc0\x80", "{\"k\":\"\xef\xbf\xbd\xef\xbf\xbd\",\"k_hex\":\"c080\"}"); /* overlong */
+	check_json("\xed\xa0\x80",
+		   "{\"k\":\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\",\"k_hex\":\"eda080\"}"); /* surrogate */
+}
+END_TEST
+
+START_TEST(wrong_bytes_in_json_are_refused)
+{
+	static const struct {
+		const char *text;
+		int result;
+	} cases[] = {
+		{ "{}", -ENOENT },
+		{ "{\"k\": 5}", -EINVAL },
+		{ "{\"k\": \"a\\u0000b\"}", -EINVAL },
+		{ "{\"k_hex\": \"6\"}", -EINVAL },
+		{ "{\"k_hex\": \"6g\"}", -EINVAL },
+		{ "{\"k_hex\": \"6100\"}", -EINVAL },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *object = json_loads(cases[i].text, JSON_ALLOW_NUL, NULL);
+		_cleanup_free_ char *bytes = NULL;
+
+		ck_assert_ptr_nonnull(object);
+		ck_assert_int_eq(bytes_from_json(object, "k", &bytes), cases[i].result);
+		json_decref(object);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("tools/print");
+	TCase *all = tcase_create("all");
+
+	tcase_add_test(all, plain_names_stay_plain);
+	tcase_add_test(all, what_the_shell_takes_apart_is_quoted);
+	tcase_add_test(all, what_a_terminal_obeys_is_escaped);
+	tcase_add_test(all, no_quoted_name_holds_a_control_character);
+	tcase_add_test(all, sizes_have_their_unit);
+	tcase_add_test(all, times_have_their_zone);
+	tcase_add_test(all, durations_have_two_units);
+	tcase_add_test(all, numbers_and_durations_are_exact_or_refused);
+	tcase_add_test(all, bytes_survive_json);
+	tcase_add_test(all, wrong_bytes_in_json_are_refused);
+	suite_add_tcase(suite, all);
+	return test_main(suite);
+}
