@@ -82,6 +82,17 @@ struct row_check {
 	bool due; /* EXP, else TRASH */
 };
 
+/* What the batches are compared with: TRASH rows by the batch of the deletion, EXP rows by that of the purge. */
+static int note_batch(struct check *c, const struct trash_row *row, const struct item *item, uint64_t seq, bool due)
+{
+	bool purged = item->deletion.flags & DELETION_PURGED;
+	struct mark mark = { .id = row->batch, .directory = seq, .flags = purged ? MARK_PURGED : 0 };
+
+	if (!row->batch || (due && !purged))
+		return 0;
+	return marks_add(due ? &c->purged : &c->entries, &mark);
+}
+
 static int check_row_item(struct check *c, const struct key_parts *parts, const struct trash_row *row,
 			  const struct row_check *kind)
 {
@@ -108,9 +119,7 @@ static int check_row_item(struct check *c, const struct key_parts *parts, const 
 		 (!kind->due && row->batch != item.deletion.batch))
 		check_problem(c, &at, "the %s says otherwise than the item who deleted it, why or in which batch",
 			      kind->what);
-	else if (kind->due && item.deletion.flags & DELETION_PURGED && row->batch)
-		return marks_add(&c->purged, &(struct mark){ .id = row->batch, .directory = at.seq });
-	return 0;
+	return note_batch(c, row, &item, parts->seq, kind->due);
 }
 
 static int check_row(struct check *c, const struct store_row *store_row, void *data)
@@ -127,8 +136,6 @@ static int check_row(struct check *c, const struct store_row *store_row, void *d
 		return 0;
 	}
 	result = check_row_item(c, &parts, &row, kind);
-	if (!result && !kind->due && row.batch)
-		result = marks_add(&c->entries, &(struct mark){ .id = row.batch, .directory = parts.seq });
 	return result ? result : check_step(c);
 }
 
@@ -164,24 +171,55 @@ static size_t batch_rows_of(struct marks *rows, uint64_t batch, size_t *ret_firs
 }
 
 /*
- * A closed batch says how many entries it had; what was destroyed since is no
- * longer there, so fewer are no fault. A purge's rows lie in EXP, in another order.
+ * What was still live in a directory that was discarded whole, and purged there
+ * later, is counted to the directory's batch, whenever that ended.
+ */
+static bool went_with_directory(struct check *c, const struct mark *row)
+{
+	struct tree_directory parent;
+	struct trash_row trash;
+	struct key_parts parts;
+	uint64_t version;
+	bool with;
+
+	if (row->flags & MARK_PURGED)
+		return true;
+	if (record_get_trash(c->store, row->directory, &trash, &version) ||
+	    key_parse(store_codec(c->store), trash.key.bytes, trash.key.size, &parts) ||
+	    tree_load(c->store, parts.id, &parent))
+		return false;
+	with = !tree_is_live(&parent) && parent.own.deletion.batch == row->id;
+	tree_release(&parent);
+	return with;
+}
+
+/*
+ * A closed batch says how many entries it had; what came back or was destroyed
+ * since is no longer there, so fewer are no fault. A purge's rows lie in EXP, in
+ * another order.
  */
 static void check_batch_rows(struct check *c, const char *what, const struct batch *batch)
 {
 	struct marks *rows = batch->purge ? &c->purged : &c->entries;
-	size_t first, count = batch_rows_of(rows, batch->seq, &first);
-	const struct mark *row = rows->items + first;
+	uint64_t last = batch->last_seq ? batch->last_seq : UINT64_MAX;
+	size_t first, count = batch_rows_of(rows, batch->seq, &first), inside = 0;
+	const char *fault = batch->last_seq && batch->last_seq < batch->seq ? "it ends before it begins" : NULL;
 
-	if (batch->last_seq && batch->last_seq < batch->seq)
-		check_problem_of(c, what, "wrong batch range: it ends before it begins");
-	else if (!batch->purge && count && row[0].directory < batch->seq)
-		check_problem_of(c, what, "wrong batch range: an entry of it was deleted before it began");
-	else if (!batch->purge && count && batch->last_seq && row[count - 1].directory > batch->last_seq)
-		check_problem_of(c, what, "wrong batch range: an entry of it was deleted after it ended");
-	if (batch->last_seq && count + batch->restored > batch->count)
-		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there and %" PRIu64
-				 " came back", batch->count, count, batch->restored);
+	for (size_t i = first; i < first + count && !batch->purge; i++) {
+		uint64_t seq = rows->items[i].directory;
+
+		if (seq < batch->seq)
+			fault = "an entry of it was deleted before it began";
+		else if (seq <= last)
+			inside++;
+		else if (!went_with_directory(c, &rows->items[i]))
+			fault = "an entry of it was deleted after it ended";
+	}
+	if (fault)
+		check_problem_of(c, what, "wrong batch range: %s", fault);
+	if (batch->last_seq && (batch->purge ? count : inside) > batch->count)
+		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there", batch->count,
+				 batch->purge ? count : inside);
 }
 
 static int check_batch(struct check *c, const struct store_row *row, void *data)
@@ -216,7 +254,7 @@ int check_batches(struct check *c)
 	for (size_t i = 0; i < c->entries.count && !result; i++) {
 		const struct mark *row = &c->entries.items[i];
 
-		if (!(row->flags & MARK_REACHED) && (!i || row[-1].id != row->id))
+		if (!(row->flags & (MARK_REACHED | MARK_PURGED)) && (!i || row[-1].id != row->id))
 			check_problem_of(c, "(batch)", "entries of batch %" PRIu64 " are in the trash, but it has no record",
 					 row->id);
 	}

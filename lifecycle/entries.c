@@ -88,7 +88,7 @@ static struct container container_enter(const struct container *outer, const str
 static int container_of_directory(struct lifecycle *l, uint64_t directory, struct container *ret_container)
 {
 	struct store *s = lifecycle_store(l);
-	int64_t now_ns = store_now_ns(lifecycle_store(l));
+	int64_t now_ns = lifecycle_now_ns(l);
 	struct container c = { .visible = true };
 	struct levels all = { 0 };
 	int r = 0;
@@ -134,7 +134,7 @@ static bool entry_visible(struct lifecycle *l, const struct container *around, c
 		*ret_expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
 		return around->visible;
 	}
-	c = container_enter(around, &level, store_now_ns(lifecycle_store(l)));
+	c = container_enter(around, &level, lifecycle_now_ns(l));
 	*ret_expires_ns = c.expires_ns;
 	return c.visible && d->cause != ITEM_TEMPORARY;
 }

@@ -15,6 +15,7 @@
 #define MINUTE_NS (60 * CLOCK_SECOND_NS)
 #define HOUR_NS (60 * MINUTE_NS)
 #define DAY_NS (24 * HOUR_NS)
+#define BUSY_AGAIN_NS (30 * CLOCK_SECOND_NS) /* what is due but open is looked at again */
 
 /* ---- policy.c: what is in force in a directory ------------------------------ */
 
@@ -68,6 +69,8 @@ struct rules_cache {
 	struct rules *slots; /* RULES_CACHE_SIZE, by id */
 };
 
+#define POLICY_GRACE_MAX_NS (30 * DAY_NS) /* bounds how far ahead an undo of a purge looks */
+
 /* ret_hint may be NULL. */
 int policy_parse_value(const char *xattr, const char *text, size_t size, enum policy_value *ret_which,
 		       int64_t *ret_number, const char **ret_hint);
@@ -115,7 +118,7 @@ int batch_join(struct lifecycle *l, const struct actor *actor, bool purge, uint6
 	       struct open_batch **ret_batch);
 /* Puts the record of a batch whose first entry is in `t`. */
 void batch_add(struct transaction *t, const struct open_batch *b);
-void batch_count(struct open_batch *b, uint64_t seq, uint64_t bytes); /* after the commit */
+void batch_count(struct lifecycle *l, struct open_batch *b, uint64_t seq, uint64_t bytes); /* after the commit */
 int batch_close(struct lifecycle *l, struct open_batch *b);
 /* Closes one by its id, if it is open. */
 int batch_close_id(struct lifecycle *l, uint64_t seq);
@@ -126,10 +129,15 @@ int batch_recover(struct lifecycle *l);
 /* Removes records of which no entry is left, a few at a time. */
 int batch_prune(struct lifecycle *l);
 /* Adds to `t` that `count` entries of a batch came back. 0, negative errno. */
-int batch_add_restored(struct lifecycle *l, struct transaction *t, uint64_t seq, uint64_t count);
+int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq, uint64_t count);
 
-/* Calls `row` for the rows of TRASH (or, of a purge, EXP) that belong to a closed batch, newest first. True stops. */
-int batch_rows(struct lifecycle *l, const struct batch *batch,
+/*
+ * Calls `row` for the rows that belong to a batch: of TRASH, newest first, or, of
+ * a purge, of EXP. At most `bound` rows are looked at, 0 = all. 1: stopped by
+ * `row`, which returned true; 0: there are no more; BATCH_BOUND: the bound was met.
+ */
+#define BATCH_BOUND 2
+int batch_rows(struct lifecycle *l, const struct batch *batch, uint64_t bound,
 	       bool (*row)(void *data, uint64_t seq, const struct trash_row *row), void *data);
 
 /* ---- time.c: the rules of the clock ------------------------------------------- */
@@ -171,14 +179,17 @@ bool step_has_room(struct lifecycle *l, const struct step *step, size_t operatio
 /* `to` NULL: destroyed. */
 void step_moved(struct step *step, const struct item *item, const struct place *from, const struct place *to);
 /* tree_commit, then the hooks. Lock held. */
+/* Whether the step moves an item of that id: a file has one LINK, which stands once in a transaction. */
+bool step_has_item(const struct step *step, uint64_t id);
 int step_commit(struct lifecycle *l, struct step *step, enum store_purpose purpose);
 size_t item_bytes(const struct item *item);
 
 /* ---- rows: what stands beside a deleted item ----------------------------------- */
 
 void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d, struct trash_row *ret_row);
-/* Puts TRASH (unless it is temporary) and EXP of an item put at `at`. */
-void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d);
+/* Puts TRASH (unless it is temporary) and EXP, which names the batch of the purge if it was purged. */
+void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d,
+		       uint64_t due_batch);
 void deletion_delete_rows(struct transaction *t, const struct place *at, const struct deletion *d);
 /* Puts the item with `d` in the place of its deletion and moves its EXP row. */
 void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at, const struct item *item,
@@ -202,6 +213,24 @@ int standing_load(struct lifecycle *l, const struct place *at, const struct item
 int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only, struct place *ret_at,
 		      struct store_value *ret_value, struct item *ret_item);
 
+/* ---- trash.c ------------------------------------------------------------------- */
+
+/* As lifecycle_removal_prepare; `whole`: a directory goes with what is in it. */
+int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
+		    uint64_t replaced_by, struct tree_directory *parent, const struct item *victim, bool whole);
+void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent, struct transaction *t,
+		 bool whole);
+/* Deletes SHD#name of a directory that leaves its place, if it stands. */
+int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place *at);
+/* Marks as being destroyed: never visible again, due now. Lock held. 0, STORE_CONFLICT, negative errno. */
+int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item);
+
+struct ids {
+	uint64_t *items;
+	size_t count, capacity;
+};
+int ids_push(struct ids *ids, uint64_t id);
+
 /* ---- shadow.c -------------------------------------------------------------------- */
 
 /* Removes the mark of a directory, and of those above it, in which nothing deleted is left. Lock held. */
@@ -211,25 +240,55 @@ int shadow_needed(struct lifecycle *l, uint64_t directory);
 /* Whether a range has no row: 1, 0, negative errno. */
 int range_is_empty(struct store *s, const struct key_range *range);
 
+/* ---- walk.c ---------------------------------------------------------------------- */
+
+enum walk { WALK_ON, WALK_PAST, WALK_STOP };
+/*
+ * Shows `visit` every item below a directory, whatever its state, parents before
+ * children; WALK_PAST: not what is in it. The item has no content. No lock is
+ * needed: what changes meanwhile may be missed or seen twice. 0, 1 (stopped),
+ * negative errno.
+ */
+int walk_below(struct lifecycle *l, uint64_t directory,
+	       enum walk (*visit)(void *data, const struct place *at, const struct item *item), void *data);
+
 /* ---- destroy.c -------------------------------------------------------------------- */
+
+struct destroyed {
+	uint64_t items, bytes;
+};
 
 /*
  * Destroys what stands at a place, all below it included, in steps: it takes the
  * lock for each (as background work), so it must not be held. *budget counts
  * down by items; at 0 it stops and returns 1: call again. -EBUSY: something in
- * it is still open.
+ * it is still open. -EPERM: it, or a directory in it, is on hold. STORE_ABSENT
+ * is no outcome: what is gone is done.
  */
-struct destroyed {
-	uint64_t items, bytes;
-};
 int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause, uint64_t *budget,
 		  struct destroyed *total);
-/* A single file, with the lock held. 0, STORE_ABSENT, -EBUSY, -EISDIR, negative errno. */
+/* A single file, with the lock held. 0, STORE_ABSENT, -EBUSY, -EISDIR, -EPERM, negative errno. */
 int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause, struct destroyed *total);
+/*
+ * Adds the destruction of a file to a step. 0; -EBUSY; DESTROY_FLUSH: commit
+ * what the step has first (no room, or another name of the same file is in it).
+ */
+#define DESTROY_FLUSH 2
+int destroy_add_file(struct lifecycle *l, struct step *step, const struct place *at, const struct item *item,
+		     enum item_counter cause, struct destroyed *total);
 /* By which counter a due entry goes. */
 enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns);
+/* Whether hold is in force for an item, or for a directory below it: 1, 0, negative errno. */
+int destroy_is_held(struct lifecycle *l, const struct place *at, const struct item *item);
 
-/* ---- restore.c --------------------------------------------------------------------- */
+bool place_equal(const struct place *a, const struct place *b);
+
+/* ---- purge.c ---------------------------------------------------------------------- */
+
+/* As lifecycle_purge, with a grace of its own; < 0: that of the policy. The lock is not held. */
+int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive, int64_t grace_ns);
+
+/* ---- restore.c, restore-tree.c, restore-origin.c ------------------------------------ */
 
 struct restoring {
 	const struct actor *actor;
@@ -237,11 +296,19 @@ struct restoring {
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
 	uint64_t done; /* items that came back */
+	struct place to; /* where the last one is now */
 };
 
 /* As lifecycle_restore and lifecycle_restore_origin; the lock is not held. */
 int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name);
 int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct place *at, char **ret_path);
+/* The item alone, with the lock held: a directory without what was deleted in it. Retries by itself. */
+int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name);
+/* Makes a deleted item a live one, with the times it had. */
+void restore_revive(struct item *item, int64_t now_ns);
+/* Everything of `batch` that was deleted below `directory` comes back to where it was; `top` is what is being restored. */
+int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch, const struct place *top);
+int restore_tell(struct restoring *r, uint64_t count); /* 0 or -EINTR */
 
 /* ---- sweeper.c ---------------------------------------------------------------------- */
 

@@ -101,6 +101,7 @@ struct removal {
 	int64_t now_ns;
 	bool temporary;
 	void *batch; /* private */
+	uint64_t due_batch; /* private: of the row in EXP, if not deletion.batch */
 };
 int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
 			      uint64_t replaced_by, struct tree_directory *parent, const struct item *victim);
@@ -170,7 +171,11 @@ enum restore_flag {
 int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at, uint64_t parent,
 		      const char *name, unsigned flags, bool (*progress)(void *data, uint64_t done), void *data);
 
-/* Restores to where it was. *ret_path (malloc'd, may be NULL) is the path it has now. -ENOTDIR: the parent is a file now. */
+/*
+ * Restores to where it was. *ret_path (malloc'd; `ret_path` may be NULL) is the path it has now. -ENOENT: also when its
+ * directory is in the trash and RESTORE_PARENTS is not given. -ENOTDIR: a parent is a file now; *ret_path is then that one's
+ * path, or NULL.
+ */
 int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at, unsigned flags,
 			     bool (*progress)(void *data, uint64_t done), void *data, char **ret_path);
 

@@ -165,6 +165,7 @@ int policy_parse_value(const char *xattr, const char *text, size_t size, enum po
 		       int64_t *ret_number, const char **ret_hint)
 {
 	enum policy_value which;
+	int result;
 
 	if (policy_value_of(xattr, &which))
 		return refuse(ret_hint, "the policies are retention, versions, temporary, grace, trash_max, protect, hold");
@@ -174,7 +175,8 @@ int policy_parse_value(const char *xattr, const char *text, size_t size, enum po
 		return parse_duration(text, size, true, ret_number, ret_hint);
 	case POLICY_TEMPORARY:
 	case POLICY_GRACE:
-		return parse_duration(text, size, false, ret_number, ret_hint);
+		result = parse_duration(text, size, false, ret_number, ret_hint);
+		return result || *ret_number <= POLICY_GRACE_MAX_NS ? result : refuse(ret_hint, "at most 30d");
 	case POLICY_VERSIONS:
 		return parse_versions(text, size, ret_number, ret_hint);
 	case POLICY_TRASH_MAX:

@@ -51,12 +51,7 @@ int shadow_needed(struct lifecycle *l, uint64_t directory)
 
 /* ---- marking -------------------------------------------------------------- */
 
-struct ids {
-	uint64_t *items;
-	size_t count, capacity;
-};
-
-static int ids_push(struct ids *ids, uint64_t id)
+int ids_push(struct ids *ids, uint64_t id)
 {
 	uint64_t *grown;
 	size_t capacity;
@@ -138,6 +133,20 @@ int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory)
 	}
 	free(ids.items);
 	return result;
+}
+
+int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place *at)
+{
+	struct shadow shadow;
+	uint64_t version;
+	struct key key;
+	int result = record_get_shadow(l->store, at->directory, at->name, &shadow, &version);
+
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	key_shadow(store_codec(l->store), at->directory, at->name, &key);
+	transaction_delete(t, &key, STORE_IF_VERSION, version);
+	return 0;
 }
 
 /* ---- pruning --------------------------------------------------------------- */

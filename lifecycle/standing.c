@@ -7,6 +7,11 @@
  */
 #include "lifecycle/internal.h"
 
+bool place_equal(const struct place *a, const struct place *b)
+{
+	return a->directory == b->directory && a->seq == b->seq && a->state == b->state && !strcmp(a->name, b->name);
+}
+
 /* The deletion seen last on the way up, which those above it may join. */
 struct group {
 	bool any;

@@ -68,6 +68,14 @@ void step_moved(struct step *step, const struct item *item, const struct place *
 	change->temporary = to && to->state == KEY_DEL && item->deletion.cause == ITEM_TEMPORARY;
 }
 
+bool step_has_item(const struct step *step, uint64_t id)
+{
+	for (size_t i = 0; i < step->changed; i++)
+		if (step->changes[i].id == id)
+			return true;
+	return false;
+}
+
 int step_commit(struct lifecycle *l, struct step *step, enum store_purpose purpose)
 {
 	int result = tree_commit(&step->t, l->store, purpose, NULL);
@@ -85,13 +93,15 @@ void deletion_row(struct lifecycle *l, const struct place *at, const struct dele
 	key_item(store_codec(l->store), at, &ret_row->key);
 }
 
-void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d)
+void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d,
+		       uint64_t due_batch)
 {
 	struct trash_row row;
 
 	deletion_row(l, at, d, &row);
 	if (d->cause != ITEM_TEMPORARY)
 		transaction_put_trash(t, at->seq, &row, 0);
+	row.batch = due_batch;
 	transaction_put_due(t, d->destroy_ns, at->seq, &row, 0);
 }
 

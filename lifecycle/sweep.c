@@ -1,0 +1,313 @@
+/*
+ * sweep.c - one bounded pass over what is due.
+ *
+ * EXP is read in the order of time; each row's item is read again in the step
+ * that acts on it. What went with a directory waits for the directory: its row
+ * moves to the directory's due time, or, if that has come, the directory goes as
+ * a whole. What is on hold is looked at again a day later; what is open is
+ * passed over.
+ */
+#include <sys/stat.h>
+
+#include "lifecycle/internal.h"
+
+#define SWEEP_ROWS 16 /* dealt with under one holding of the lock */
+#define HOLD_AGAIN_NS DAY_NS
+
+struct sweep {
+	struct lifecycle *l;
+	int64_t now_ns;
+	uint64_t budget;
+	struct destroyed total;
+	struct step step;
+	struct destroyed step_total;
+	bool busy; /* something due is open */
+	/* What a step of files cannot do, to be destroyed without the lock. */
+	bool pending;
+	struct place top;
+	enum item_counter cause;
+};
+
+static int delete_stale(struct sweep *w, const struct key *key, uint64_t version)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+
+	transaction_delete(&t, key, STORE_IF_VERSION, version);
+	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
+}
+
+static int move_due(struct sweep *w, const struct place *at, uint64_t due_batch, int64_t due_ns)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct deletion d;
+	struct item item;
+	int result = record_get_item(w->l->store, at, false, &value, &item);
+
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	d = item.deletion;
+	d.destroy_ns = due_ns;
+	deletion_change(w->l, &t, at, &item, &d, due_batch);
+	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
+}
+
+/* The marks of directories that the files of a step leave without anything deleted. */
+static int prune_marks(struct sweep *w)
+{
+	const struct step *step = &w->step;
+	int result = 0;
+
+	for (size_t i = 0; i < step->changed && !result; i++)
+		if (!i || step->changes[i].from.directory != step->changes[i - 1].from.directory)
+			result = shadow_prune(w->l, step->changes[i].from.directory);
+	return result;
+}
+
+/* Commits the files collected so far. */
+static int flush(struct sweep *w)
+{
+	int result = w->step.t.count ? step_commit(w->l, &w->step, STORE_RELEASING) : 0;
+
+	if (!result) {
+		w->total.items += w->step_total.items;
+		w->total.bytes += w->step_total.bytes;
+		result = prune_marks(w);
+	}
+	step_reset(&w->step);
+	w->step_total = (struct destroyed){ 0 };
+	return result;
+}
+
+static int add_file(struct sweep *w, const struct place *at, const struct item *item)
+{
+	enum item_counter cause = destroy_cause(&item->deletion, w->now_ns);
+	int result = destroy_add_file(w->l, &w->step, at, item, cause, &w->step_total);
+
+	if (result == DESTROY_FLUSH) {
+		result = flush(w);
+		if (!result)
+			result = destroy_add_file(w->l, &w->step, at, item, cause, &w->step_total);
+	}
+	if (result == -EBUSY) {
+		w->busy = true;
+		return 0;
+	}
+	if (!result)
+		w->budget--;
+	return result;
+}
+
+/* The entry that a due item is destroyed with: itself, unless it went with a directory. */
+static int due_top(struct sweep *w, const struct place *at, const struct item *item, struct standing *ret_top)
+{
+	bool alone = item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED) || item->deletion.cause == ITEM_TEMPORARY;
+	int result = alone ? -ENOENT : standing_load(w->l, at, item, ret_top);
+
+	if (result != -ENOENT)
+		return result;
+	ret_top->top = *at;
+	ret_top->deletion = item->deletion;
+	return 0;
+}
+
+static int sweep_item(struct sweep *w, const struct place *at, const struct item *item, uint64_t due_batch)
+{
+	struct standing st;
+	int result = due_top(w, at, item, &st);
+	bool itself;
+
+	if (result)
+		return result;
+	itself = place_equal(&st.top, at);
+	if (!itself && st.deletion.destroy_ns > w->now_ns && !(st.deletion.flags & DELETION_DOOMED))
+		return move_due(w, at, due_batch, st.deletion.destroy_ns);
+	if (itself && !S_ISDIR(item->mode)) {
+		result = destroy_is_held(w->l, at, item);
+		if (result == 1)
+			return move_due(w, at, due_batch, time_add(w->now_ns, HOLD_AGAIN_NS));
+		return result ? result : add_file(w, at, item);
+	}
+	w->pending = true;
+	w->top = st.top;
+	w->cause = destroy_cause(&st.deletion, w->now_ns);
+	return 0;
+}
+
+/* One row of EXP; lock held. 0, STORE_CONFLICT (what was read is old), negative errno. */
+static int sweep_row(struct sweep *w, const struct store_row *row, const struct key *key)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct key_parts parts;
+	struct trash_row due;
+	struct place at;
+	struct item item;
+	int result = key_parse(store_codec(w->l->store), row->key, row->key_size, &parts);
+
+	if (result || row->damaged || record_decode_trash(store_codec(w->l->store), &row->value, &due))
+		return 0;
+	result = standing_row_item(w->l, &due.key, true, &at, &value, &item);
+	if (result == -EBADMSG)
+		return 0;
+	if (result == STORE_ABSENT || (!result && (at.seq != parts.seq || item.deletion.destroy_ns != parts.due_ns)))
+		return delete_stale(w, key, row->value.version);
+	return result ? result : sweep_item(w, &at, &item, due.batch);
+}
+
+/* Destroys what is pending. Held ones are put off; what is open waits. */
+static int sweep_top(struct sweep *w)
+{
+	struct place top = w->top;
+	int result = destroy_entry(w->l, &top, w->cause, &w->budget, &w->total);
+
+	w->pending = false;
+	if (result == -EBUSY) {
+		w->busy = true;
+		return 0;
+	}
+	if (result == -EPERM) {
+		lifecycle_lock_background(w->l);
+		result = move_due(w, &top, 0, time_add(w->now_ns, HOLD_AGAIN_NS));
+		lifecycle_unlock(w->l);
+	}
+	return result > 0 ? 0 : result;
+}
+
+/* Deals with rows from `*at` on, until the page or the step ends or something is pending. */
+static int sweep_rows(struct sweep *w, const struct store_page *page, size_t *at, struct key *after)
+{
+	size_t end = util_min(page->count, *at + SWEEP_ROWS);
+	int result = 0, flushed;
+
+	lifecycle_lock_background(w->l);
+	for (; *at < end && !result && !w->pending && w->budget; ++*at) {
+		result = key_from_bytes(store_codec(w->l->store), page->rows[*at].key, page->rows[*at].key_size, after);
+		if (!result)
+			result = sweep_row(w, &page->rows[*at], after);
+	}
+	flushed = flush(w);
+	lifecycle_unlock(w->l);
+	if (!result || result == STORE_CONFLICT)
+		result = flushed ? flushed : result;
+	return result;
+}
+
+static int sweep_page(struct sweep *w, struct key *after, bool *started, bool *ret_more)
+{
+	_cleanup_(store_page_release) struct store_page page = { 0 };
+	struct store_query query = { .limit = 4 * SWEEP_ROWS, .after = *started ? after : NULL };
+	size_t at = 0;
+	int result;
+
+	key_range_due(w->now_ns, &query.range);
+	result = store_query(w->l->store, &query, &page);
+	if (result)
+		return result;
+	*ret_more = page.more;
+	*started = true;
+	if (!page.count)
+		*after = page.next;
+	while (at < page.count && !result && w->budget) {
+		result = sweep_rows(w, &page, &at, after);
+		/* A row met in a directory that is gone by now will be found stale, or not at all. */
+		if (!result && w->pending)
+			result = sweep_top(w);
+	}
+	return result;
+}
+
+/* ---- when to look again ------------------------------------------------------------ */
+
+static int next_due(struct lifecycle *l, int64_t after_ns, int64_t *ret_due_ns)
+{
+	_cleanup_(store_page_release) struct store_page page = { 0 };
+	struct store_query query = { .limit = 1, .attributes_only = true };
+	struct key_parts parts;
+	int result;
+
+	*ret_due_ns = ITEM_FOREVER;
+	key_range_due(ITEM_FOREVER, &query.range);
+	if (after_ns < ITEM_FOREVER)
+		key_due(after_ns + 1, 0, &query.range.from);
+	result = store_query(l->store, &query, &page);
+	if (result || !page.count)
+		return result;
+	result = key_parse(store_codec(l->store), page.rows[0].key, page.rows[0].key_size, &parts);
+	if (!result)
+		*ret_due_ns = parts.due_ns;
+	return result;
+}
+
+static int sweep_due(struct sweep *w)
+{
+	struct store_retry retry = { 0 };
+	struct key after;
+	bool started = false, more = true;
+	int result = 0;
+
+	while (more && !result && w->budget) {
+		result = sweep_page(w, &after, &started, &more);
+		/* The rows are read anew, from the start: what is dealt with is gone. */
+		if (store_retry(&retry, &result)) {
+			started = false;
+			more = true;
+			result = 0;
+		}
+	}
+	return result;
+}
+
+int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *ret_result)
+{
+	struct sweep w = { .l = l, .budget = budget };
+	struct sweep_result r = { 0 };
+	int result = 0;
+
+	w.now_ns = watch_steady_ns(l, &r.paused);
+	if (!r.paused)
+		result = sweep_due(&w);
+	step_release(&w.step);
+	r.destroyed = w.total.items;
+	r.bytes = w.total.bytes;
+	r.more = !w.budget;
+	if (!result && r.destroyed) {
+		lifecycle_lock_background(l);
+		result = batch_prune(l);
+		lifecycle_unlock(l);
+	}
+	if (!result)
+		result = next_due(l, r.paused ? 0 : w.now_ns, &r.next_due_ns);
+	if (w.busy)
+		r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, BUSY_AGAIN_NS));
+	if (r.more)
+		r.next_due_ns = w.now_ns;
+	if (!result)
+		*ret_result = r;
+	return result;
+}
+
+/* ---- what was let go ------------------------------------------------------------------ */
+
+static int release_once(struct lifecycle *l, uint64_t id, const struct place *at)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct destroyed total = { 0 };
+	struct item item;
+	bool suspect;
+	int64_t now_ns = watch_steady_ns(l, &suspect);
+	int result = record_get_item(l->store, at, true, &value, &item);
+
+	if (result || item.id != id || S_ISDIR(item.mode) || suspect || item.deletion.destroy_ns > now_ns)
+		return result < 0 ? result : 0;
+	return destroy_file(l, at, destroy_cause(&item.deletion, now_ns), &total);
+}
+
+void lifecycle_note_released(struct lifecycle *l, uint64_t id, const struct place *at)
+{
+	if (at->state != KEY_DEL)
+		return;
+	lifecycle_lock(l);
+	/* Whatever keeps it from going now, the sweeper tries again. */
+	release_once(l, id, at);
+	lifecycle_unlock(l);
+}

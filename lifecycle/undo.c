@@ -1,0 +1,469 @@
+/*
+ * undo.c - taking back a whole batch.
+ *
+ * The top entries of the batch are collected first (their sequence numbers
+ * only), then checked, then brought back newest first, each as a restore to its
+ * origin. Entries carry their batch, so an undo broken off anywhere is simply
+ * called again: what is back is counted by the batch's record, what is not is
+ * still found.
+ *
+ * A purge is undone into the trash: its entries are found by their rows in EXP.
+ */
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include "lifecycle/internal.h"
+
+#define USABLE_ROWS 100000 /* looked at to tell whether anything of a purge is left */
+
+struct undo_top {
+	uint64_t seq;
+	bool older; /* of a name that the batch deleted again later: it stays */
+};
+
+struct undoing {
+	struct lifecycle *l;
+	const struct actor *actor;
+	const struct undo_options *o;
+	struct undo_result *result;
+	struct batch batch;
+	struct undo_top *tops;
+	size_t count, capacity;
+	uint64_t rows; /* entries found, those below tops included */
+	uint64_t refused, done;
+	int refusal; /* what `allowed` said last */
+	int failed;
+	/* Whether things in this directory went with a directory: the last one asked for. */
+	uint64_t memo_directory;
+	bool memo_joined;
+};
+
+/* ---- which batch ---------------------------------------------------------------------- */
+
+struct batch_choice {
+	struct lifecycle *l;
+	uint64_t wanted; /* a certain one, 0 = the last */
+	uint32_t session;
+	bool same_session;
+	bool found;
+	struct batch batch;
+	int result;
+};
+
+static bool stop_at_first(void *data, uint64_t seq, const struct trash_row *row)
+{
+	return true;
+}
+
+static bool choose(void *data, const struct batch *batch)
+{
+	struct batch_choice *c = data;
+
+	if (c->wanted ? batch->seq != c->wanted : batch->undone || (c->same_session && batch->session != c->session))
+		return false;
+	/* The grace of a purge may be over: then the one before is meant. */
+	if (!c->wanted && batch->purge) {
+		int left = batch_rows(c->l, batch, USABLE_ROWS, stop_at_first, NULL);
+
+		if (left <= 0) {
+			c->result = left;
+			return left < 0;
+		}
+	}
+	c->batch = *batch;
+	c->found = true;
+	return true;
+}
+
+static int find_batch(struct undoing *u, uint32_t uid, bool same_session, struct batch_choice *c)
+{
+	int result;
+
+	*c = (struct batch_choice){
+		.l = u->l,
+		.wanted = u->o->batch,
+		.session = u->actor->session,
+		.same_session = same_session,
+	};
+	result = lifecycle_batches(u->l, uid, choose, c);
+	return result ? result : c->result;
+}
+
+static int choose_batch(struct undoing *u)
+{
+	struct batch_choice c;
+	int result;
+
+	if (u->o->batch) {
+		result = find_batch(u, UINT32_MAX, false, &c);
+	} else {
+		result = find_batch(u, u->actor->uid, true, &c);
+		if (!result && !c.found)
+			result = find_batch(u, u->actor->uid, false, &c);
+	}
+	if (result || !c.found)
+		return result ? result : -ENOENT;
+	/* What is deleted from now on is another batch. */
+	lifecycle_lock(u->l);
+	result = batch_close_id(u->l, c.batch.seq);
+	if (!result)
+		result = record_get_batch(u->l->store, c.batch.uid, c.batch.seq, &u->batch);
+	lifecycle_unlock(u->l);
+	return result == STORE_ABSENT ? -ENOENT : result;
+}
+
+/* ---- what is in it ---------------------------------------------------------------------- */
+
+static int tops_push(struct undoing *u, uint64_t seq, bool older)
+{
+	struct undo_top *grown;
+	size_t capacity;
+
+	if (u->count == u->capacity) {
+		capacity = util_max(2 * u->capacity, (size_t)64);
+		grown = reallocarray(u->tops, capacity, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		u->tops = grown;
+		u->capacity = capacity;
+	}
+	u->tops[u->count++] = (struct undo_top){ seq, older };
+	return 0;
+}
+
+static int is_joined(struct undoing *u, const struct place *at, const struct item *item, bool *ret_joined)
+{
+	struct standing st;
+	int result;
+
+	if (u->memo_directory != at->directory) {
+		result = standing_load(u->l, at, item, &st);
+		if (result)
+			return result;
+		u->memo_directory = at->directory;
+		u->memo_joined = !place_equal(&st.top, at);
+	}
+	*ret_joined = u->memo_joined;
+	return 0;
+}
+
+/* Whether the batch deleted the name again after that. */
+static int is_older(struct undoing *u, const struct place *at, bool *ret_older)
+{
+	struct store_query query = { .attributes_only = true };
+	struct store_page page = { 0 };
+	struct place newer;
+	struct item item;
+	struct key after, next;
+	bool more = true;
+	int result = 0;
+
+	*ret_older = false;
+	key_range_deleted_name(store_codec(u->l->store), at->directory, at->name, &query.range);
+	key_item(store_codec(u->l->store), at, &after);
+	query.after = &after;
+	while (more && !result && !*ret_older) {
+		result = store_query(u->l->store, &query, &page);
+		if (result)
+			break;
+		for (size_t i = 0; i < page.count; i++)
+			if (!record_row_item(u->l->store, &page.rows[i], &newer, &item) &&
+			    item.deletion.batch == u->batch.seq && item.deletion.cause == ITEM_REMOVED)
+				*ret_older = true;
+		more = page.more;
+		next = page.next;
+		query.after = &next;
+		store_page_release(&page);
+	}
+	return result;
+}
+
+static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct undoing *u = data;
+	struct place at;
+	struct item item;
+	bool skip = false, older = false;
+	int result = standing_row_item(u->l, &row->key, true, &at, &value, &item);
+
+	if (result == STORE_ABSENT || result == -EBADMSG)
+		return false;
+	u->rows++;
+	if (!result && u->o->only)
+		skip = fnmatch(u->o->only, item.name, 0) != 0;
+	if (!result && !skip && !u->batch.purge) {
+		result = is_joined(u, &at, &item, &skip);
+		if (!result && !skip)
+			result = is_older(u, &at, &older);
+	}
+	if (!result && !skip)
+		result = tops_push(u, seq, older);
+	u->failed = result;
+	return result != 0;
+}
+
+static int collect(struct undoing *u)
+{
+	int result = batch_rows(u->l, &u->batch, 0, collect_row, u);
+
+	return result < 0 ? result : u->failed;
+}
+
+/* ---- one entry --------------------------------------------------------------------------- */
+
+struct top_item {
+	struct place at;
+	struct store_value value;
+	struct item item;
+};
+
+/* STORE_ABSENT: it is not there any more. */
+static int load_top(struct undoing *u, uint64_t seq, struct top_item *ret_top)
+{
+	struct trash_row row;
+	uint64_t version;
+	int result = record_get_trash(u->l->store, seq, &row, &version);
+
+	return result ? result : standing_row_item(u->l, &row.key, true, &ret_top->at, &ret_top->value, &ret_top->item);
+}
+
+static void tell(struct undoing *u, const struct place *at, const struct item *item, int result)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (!u->o->entry || tree_path(u->l->store, at, &path))
+		return;
+	u->o->entry(u->o->data, path, item, result);
+}
+
+/* -EEXIST: what it would come back to is taken; -ENOENT: expired, purged. */
+static int check_top(struct undoing *u, const struct top_item *top)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct place live = { .directory = top->at.directory, .state = KEY_ACT };
+	struct standing st;
+	struct item item;
+	int result = standing_load(u->l, &top->at, &top->item, &st);
+
+	if (result)
+		return result;
+	if (!st.visible && !st.pinned)
+		return -ENOENT;
+	if (u->o->taken != UNDO_REFUSE && u->o->taken != UNDO_SKIP)
+		return 0;
+	memcpy(live.name, top->at.name, sizeof(live.name));
+	result = record_get_item(u->l->store, &live, true, &value, &item);
+	return result == STORE_ABSENT ? 0 : result == 0 || result == -EBADMSG ? -EEXIST : result;
+}
+
+static bool is_conflict(int result)
+{
+	return result == -EEXIST || result == -ENOTDIR || result == -EISDIR || result == -ENOTEMPTY;
+}
+
+/* Accounts for an entry that does not come back. 0, or an error that ends all. */
+static int leave_top(struct undoing *u, const struct top_item *top, int result)
+{
+	if (is_conflict(result) || result == -EACCES || result == -EPERM || result == -EROFS)
+		u->result->skipped++;
+	else if (result == -ENOENT)
+		u->result->missing++;
+	else
+		return result;
+	tell(u, &top->at, &top->item, result);
+	return 0;
+}
+
+static bool undo_progress(void *data, uint64_t done)
+{
+	struct undoing *u = data;
+
+	return u->o->progress && u->o->progress(u->o->data, u->done + done, u->rows);
+}
+
+static unsigned restore_flags(const struct undoing *u)
+{
+	switch (u->o->taken) {
+	case UNDO_RENAME:
+		return RESTORE_PARENTS | RESTORE_RENAME;
+	case UNDO_REPLACE:
+		return RESTORE_PARENTS;
+	default:
+		return RESTORE_PARENTS | RESTORE_NOREPLACE;
+	}
+}
+
+static int undo_removal(struct undoing *u, const struct top_item *top)
+{
+	struct restoring r = {
+		.actor = u->actor,
+		.flags = restore_flags(u),
+		.progress = undo_progress,
+		.data = u,
+	};
+	int result = restore_to_origin(u->l, &r, &top->at, NULL);
+
+	u->done += r.done;
+	u->result->restored += r.done;
+	if (!result || (result == -EINTR && r.to.name[0]))
+		tell(u, &r.to, &top->item, 0);
+	return result;
+}
+
+static int unpurge_once(struct undoing *u, const struct place *at)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct deletion d;
+	struct item item;
+	int result = record_get_item(u->l->store, at, false, &value, &item);
+
+	if (result)
+		return result == STORE_ABSENT ? -ENOENT : result;
+	d = item.deletion;
+	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED || d.expires_ns <= lifecycle_now_ns(u->l))
+		return -ENOENT;
+	d.flags &= ~DELETION_PURGED;
+	d.destroy_ns = d.expires_ns;
+	deletion_change(u->l, &t, at, &item, &d, d.batch);
+	result = batch_add_restored(u->l, &t, u->batch.uid, u->batch.seq, 1);
+	return result ? result : tree_commit(&t, u->l->store, STORE_RELEASING, NULL);
+}
+
+static int undo_purge(struct undoing *u, const struct top_item *top)
+{
+	struct store_retry retry = { 0 };
+	int result;
+
+	do {
+		lifecycle_lock_background(u->l);
+		result = unpurge_once(u, &top->at);
+		lifecycle_unlock(u->l);
+	} while (store_retry(&retry, &result));
+	if (result)
+		return result;
+	u->result->restored++;
+	tell(u, &top->at, &top->item, 0);
+	u->done++;
+	return undo_progress(u, 0) ? -EINTR : 0;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+enum pass { PASS_CHECK, PASS_DRY, PASS_RESTORE };
+
+static int pass_top(struct undoing *u, enum pass pass, const struct top_item *top)
+{
+	int result = u->o->allowed ? u->o->allowed(u->o->data, &top->at, &top->item) : 0;
+
+	if (result) {
+		u->refused += pass != PASS_CHECK;
+		u->refusal = result;
+	} else if (!u->batch.purge) {
+		result = check_top(u, top);
+	}
+	if (pass == PASS_CHECK)
+		return result == -EEXIST ? -EEXIST : 0;
+	if (!result && pass == PASS_DRY) {
+		u->result->restored++;
+		tell(u, &top->at, &top->item, 0);
+	} else if (!result) {
+		result = u->batch.purge ? undo_purge(u, top) : undo_removal(u, top);
+	}
+	return result ? leave_top(u, top, result) : 0;
+}
+
+static int pass_all(struct undoing *u, enum pass pass)
+{
+	bool taken = false;
+	int result = 0;
+
+	for (size_t i = 0; i < u->count && !result; i++) {
+		struct top_item top = { 0 };
+
+		if (u->tops[i].older)
+			continue;
+		result = load_top(u, u->tops[i].seq, &top);
+		if (!result)
+			result = pass_top(u, pass, &top);
+		else if (result == STORE_ABSENT || result == -EBADMSG)
+			result = 0;
+		if (result == -EEXIST) {
+			taken = true;
+			tell(u, &top.at, &top.item, -EEXIST);
+			result = 0;
+		}
+		store_value_release(&top.value);
+	}
+	return result ? result : taken ? -EEXIST : 0;
+}
+
+static int mark_undone(struct undoing *u)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	struct batch batch;
+	int result = record_get_batch(u->l->store, u->batch.uid, u->batch.seq, &batch);
+
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	batch.undone = true;
+	transaction_put_batch(&t, &batch, batch.version);
+	return tree_commit(&t, u->l->store, STORE_RELEASING, NULL);
+}
+
+/* With a pattern, the rest of the batch can still be undone. */
+static int finish(struct undoing *u)
+{
+	struct store_retry retry = { 0 };
+	int result = 0;
+
+	if (u->refused && !u->result->restored)
+		return u->refusal;
+	if (u->o->only) {
+		result = batch_rows(u->l, &u->batch, 0, stop_at_first, NULL);
+		if (result)
+			return util_min(result, 0);
+	}
+	do {
+		lifecycle_lock(u->l);
+		result = mark_undone(u);
+		lifecycle_unlock(u->l);
+	} while (store_retry(&retry, &result));
+	return result;
+}
+
+static int undo_batch(struct undoing *u)
+{
+	struct undo_result *r = u->result;
+	int result = collect(u);
+
+	if (result)
+		return result;
+	r->already = u->batch.restored;
+	if (!u->o->only && u->batch.count > u->batch.restored + u->rows)
+		r->missing = u->batch.count - u->batch.restored - u->rows;
+	if (u->o->taken == UNDO_REFUSE && !u->batch.purge) {
+		result = pass_all(u, PASS_CHECK);
+		if (result)
+			return result;
+	}
+	result = pass_all(u, u->o->dry_run ? PASS_DRY : PASS_RESTORE);
+	return result || u->o->dry_run ? result : finish(u);
+}
+
+int lifecycle_undo(struct lifecycle *l, const struct actor *actor, const struct undo_options *options,
+		   struct undo_result *ret_result)
+{
+	struct undoing u = { .l = l, .actor = actor, .o = options, .result = ret_result };
+	int result;
+
+	*ret_result = (struct undo_result){ 0 };
+	result = choose_batch(&u);
+	if (!result) {
+		ret_result->batch = u.batch;
+		result = undo_batch(&u);
+	}
+	free(u.tops);
+	return result;
+}
