@@ -1,0 +1,36 @@
+/*
+ * sample.h - a small store whose whole content is known: files of all sizes,
+ * some written over after a checkpoint, some deleted, in four directories.
+ */
+#ifndef TESTS_CRASH_SAMPLE_H
+#define TESTS_CRASH_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/store.h"
+
+enum sample_end {
+	SAMPLE_CLOSED, /* cleanly */
+	SAMPLE_KILLED, /* synced, then the process ended: the last changes stand in the journal only */
+};
+
+/* Makes it, in a process of its own. */
+void sample_make(const char *path, enum sample_end end);
+/* Opens it, puts something more into it (outside of what sample_verify reads), closes it. In a process of its own. */
+void sample_change(const char *path);
+#define SAMPLE_LARGEST "/dir-1/file-13" /* 5 MiB, written twice */
+int sample_open(const char *path, bool read_only, struct store_open_report *ret_report, struct store **ret_store);
+
+struct sample_result {
+	unsigned same; /* names as they were */
+	unsigned damaged; /* names that gave an error */
+	char wrong[512]; /* what must never happen: other bytes, a missing item, an older state; "" if nothing did */
+};
+
+/* Reads everything in it. */
+void sample_verify(struct store *s, struct sample_result *ret_result);
+/* How many names `same` must be in a sound one. */
+unsigned sample_names(void);
+
+#endif

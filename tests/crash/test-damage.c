@@ -1,0 +1,464 @@
+/*
+ * test-damage.c - bits that flip, files that are cut, emptied, exchanged or
+ * another program's. Whatever is done to the files of a store, it gives the
+ * bytes that were written, an error on the item that is hurt, or a refusal to
+ * open that says why: never other bytes, a missing item, an older state, a
+ * crash or a hang.
+ *
+ * Each case runs in a process of its own on a copy of a sample store.
+ *     DDBFS_DAMAGE_FLIPS   flips for each of the two sample stores (1,000)
+ *     DDBFS_DAMAGE_CUTS    truncations for each (100)
+ *     DDBFS_DAMAGE_SEED    of the random choices
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "lifecycle/lifecycle.h"
+#include "store/util.h"
+#include "tests/crash/files.h"
+#include "tests/crash/sample.h"
+#include "tests/lib/test.h"
+
+#define SECONDS_MAX 60 /* for one case: longer is a hang */
+
+enum outcome {
+	OUTCOME_SAME = 10, /* exit codes of the process that tries */
+	OUTCOME_DAMAGED,
+	OUTCOME_REFUSED,
+	OUTCOME_WRONG,
+};
+
+static char original[4200], work[4200]; /* the sample store, and the copy that is hurt */
+static struct store_files files;
+static uint64_t seed, state;
+
+static unsigned long from_environment(const char *name, unsigned long otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : otherwise;
+}
+
+static void setup(enum sample_end end)
+{
+	snprintf(original, sizeof(original), "%s/original", test_directory());
+	snprintf(work, sizeof(work), "%s/work", test_directory());
+	sample_make(original, end);
+	files_list(original, &files);
+	seed = from_environment("DDBFS_DAMAGE_SEED", 20261130);
+	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+static void setup_closed(void)
+{
+	setup(SAMPLE_CLOSED);
+}
+
+static void setup_killed(void)
+{
+	setup(SAMPLE_KILLED);
+}
+
+static void teardown(void)
+{
+	files_release(&files);
+	files_remove(original);
+	files_remove(work);
+}
+
+/* ---- one case ------------------------------------------------------------------ */
+
+static void count_problem(void *data, const char *path, const char *text)
+{
+}
+
+/* In the child. Prints what is wrong, if something is. */
+static enum outcome try_store(const char *path, bool read_only)
+{
+	struct store_open_report report = { 0 };
+	struct sample_result result;
+	struct check_result check;
+	struct store *s;
+	int opened = sample_open(path, read_only, &report, &s);
+
+	if (opened != 0) {
+		if (opened > 0 && !report.text[0])
+			printf("# refused with %d and no word\n", opened);
+		return opened < 0 || report.text[0] ? OUTCOME_REFUSED : OUTCOME_WRONG;
+	}
+	sample_verify(s, &result);
+	if (result.wrong[0]) {
+		printf("# %s\n", result.wrong);
+		return OUTCOME_WRONG;
+	}
+	if (result.damaged) {
+		opened = lifecycle_check(s, count_problem, NULL, NULL, &check);
+		if (opened == 0 && check.problems == 0) {
+			printf("# %u names are damaged and check finds nothing\n", result.damaged);
+			return OUTCOME_WRONG;
+		}
+	}
+	store_close(s);
+	if (!result.damaged && result.same != sample_names()) {
+		printf("# %u names instead of %u\n", result.same, sample_names());
+		return OUTCOME_WRONG;
+	}
+	return result.damaged ? OUTCOME_DAMAGED : OUTCOME_SAME;
+}
+
+/* `what` was done to the store at `path`. */
+static enum outcome run_case(const char *path, bool read_only, const char *what)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		enum outcome outcome;
+
+		alarm(SECONDS_MAX);
+		outcome = try_store(path, read_only);
+		fflush(NULL);
+		_exit(outcome);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) >= OUTCOME_SAME && WEXITSTATUS(status) < OUTCOME_WRONG,
+		      "%s (seed %llu): %s %d", what, (unsigned long long)seed,
+		      WIFSIGNALED(status) ? "ended by signal" : "wrong outcome",
+		      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	return WEXITSTATUS(status);
+}
+
+static void print_counts(const char *what, const unsigned counts[OUTCOME_WRONG])
+{
+	printf("# %s: %u gave the same, %u errors on items, %u were refused; seed %llu\n", what, counts[OUTCOME_SAME],
+	       counts[OUTCOME_DAMAGED], counts[OUTCOME_REFUSED], (unsigned long long)seed);
+	fflush(stdout);
+}
+
+/* ---- flips and cuts ---------------------------------------------------------------- */
+
+static uint64_t below(uint64_t n)
+{
+	return files_random(&state) % n;
+}
+
+/* A file that has bytes; the small ones as often as the large. */
+static const struct store_file *any_file(void)
+{
+	const struct store_file *f;
+
+	do
+		f = &files.items[below(files.count)];
+	while (f->blocks_count == 0);
+	return f;
+}
+
+/* Where something is written, nine times of ten. */
+static uint64_t any_offset(const struct store_file *f)
+{
+	uint64_t offset = below(10) ? f->blocks[below(f->blocks_count)] * UINT64_C(512) + below(512) : below(f->size);
+
+	return util_min(offset, f->size - 1);
+}
+
+START_TEST(flipped_bits)
+{
+	unsigned long flips = from_environment("DDBFS_DAMAGE_FLIPS", 1000);
+	unsigned counts[OUTCOME_WRONG] = { 0 };
+	char what[400];
+
+	for (unsigned long i = 0; i < flips; i++) {
+		const struct store_file *f = any_file();
+		uint64_t offset = any_offset(f);
+		unsigned bit = (unsigned)below(8);
+
+		files_copy(original, work);
+		files_flip(work, f->path, offset, bit);
+		snprintf(what, sizeof(what), "flip of %s at %llu bit %u", f->path, (unsigned long long)offset, bit);
+		counts[run_case(work, i % 4 == 0, what)]++;
+	}
+	print_counts("flips", counts);
+}
+END_TEST
+
+START_TEST(truncations)
+{
+	unsigned long cuts = from_environment("DDBFS_DAMAGE_CUTS", 100);
+	unsigned counts[OUTCOME_WRONG] = { 0 };
+	char what[400];
+
+	for (unsigned long i = 0; i < cuts; i++) {
+		const struct store_file *f = any_file();
+		uint64_t size = below(4) ? any_offset(f) : any_offset(f) / 4096 * 4096;
+
+		files_copy(original, work);
+		files_truncate(work, f->path, size);
+		snprintf(what, sizeof(what), "%s cut to %llu", f->path, (unsigned long long)size);
+		counts[run_case(work, i % 4 == 0, what)]++;
+	}
+	print_counts("truncations", counts);
+}
+END_TEST
+
+START_TEST(undamaged_is_the_same)
+{
+	files_copy(original, work);
+	ck_assert_int_eq(run_case(work, true, "nothing"), OUTCOME_SAME);
+	ck_assert_int_eq(run_case(work, false, "nothing"), OUTCOME_SAME);
+	ck_assert_int_eq(run_case(work, false, "nothing, again"), OUTCOME_SAME);
+}
+END_TEST
+
+/* ---- other files in the place of a store's ------------------------------------------- */
+
+/* What is in the locks is nobody's loss. */
+static bool is_needed(const char *path)
+{
+	return strcmp(path, "lock") != 0 && strcmp(path, "lock.mdb") != 0;
+}
+
+/*
+ * These are refused whatever stands in their place. A journal that is not the
+ * last may hold nothing any more, and a segment nothing but what was replaced:
+ * then all may be the same; or a segment is missed when it is read.
+ */
+static bool is_vital(const char *path)
+{
+	return strcmp(path, "header") == 0 || strcmp(path, "key") == 0 || strcmp(path, "data.mdb") == 0;
+}
+
+/* A store that is refused was not written to. */
+static void assert_refused(const char *what, const char *path)
+{
+	uint64_t before = files_hash(work);
+	enum outcome outcome = run_case(work, false, what);
+
+	ck_assert_msg(outcome == OUTCOME_REFUSED || !is_vital(path), "%s of %s was not refused", what, path);
+	if (outcome == OUTCOME_REFUSED)
+		ck_assert_msg(files_hash(work) == before, "%s of %s: something was written", what, path);
+}
+
+START_TEST(empty_files_are_refused)
+{
+	for (size_t i = 0; i < files.count; i++) {
+		if (!is_needed(files.items[i].path) || !files.items[i].size)
+			continue;
+		files_copy(original, work);
+		files_truncate(work, files.items[i].path, 0);
+		assert_refused("emptying", files.items[i].path);
+	}
+}
+END_TEST
+
+START_TEST(random_files_are_refused)
+{
+	static uint64_t bytes[8192];
+
+	for (size_t i = 0; i < files.count; i++) {
+		if (!is_needed(files.items[i].path) || !files.items[i].size)
+			continue;
+		for (size_t n = 0; n < ARRAY_SIZE(bytes); n++)
+			bytes[n] = files_random(&state);
+		files_copy(original, work);
+		files_replace(work, files.items[i].path, bytes, util_min(sizeof(bytes), (size_t)files.items[i].size));
+		if (files.items[i].size > sizeof(bytes))
+			files_truncate(work, files.items[i].path, files.items[i].size);
+		assert_refused("randomising", files.items[i].path);
+	}
+}
+END_TEST
+
+START_TEST(foreign_files_are_refused)
+{
+	static uint8_t program[1 << 20];
+	FILE *f = fopen("/proc/self/exe", "re");
+	size_t size;
+
+	ck_assert_ptr_nonnull(f);
+	size = fread(program, 1, sizeof(program), f);
+	fclose(f);
+	for (size_t i = 0; i < files.count; i++) {
+		if (!is_needed(files.items[i].path) || !files.items[i].size)
+			continue;
+		files_copy(original, work);
+		files_replace(work, files.items[i].path, program, size);
+		assert_refused("exchange for a program", files.items[i].path);
+	}
+}
+END_TEST
+
+/* Of a store made the same way: only its keys and its identity are others. */
+START_TEST(files_of_another_store_are_refused)
+{
+	char other[4300], from[4600];
+
+	snprintf(other, sizeof(other), "%s/other", test_directory());
+	sample_make(other, SAMPLE_CLOSED);
+	for (size_t i = 0; i < files.count; i++) {
+		const char *path = files.items[i].path;
+
+		snprintf(from, sizeof(from), "%s/%s", other, path);
+		if (!is_needed(path) || access(from, F_OK) != 0)
+			continue;
+		files_copy(original, work);
+		files_copy_one(other, work, path);
+		assert_refused("exchange for another store's", path);
+	}
+	files_remove(other);
+}
+END_TEST
+
+START_TEST(missing_files_are_refused)
+{
+	char path[4600];
+
+	for (size_t i = 0; i < files.count; i++) {
+		if (!is_needed(files.items[i].path))
+			continue;
+		files_copy(original, work);
+		snprintf(path, sizeof(path), "%s/%s", work, files.items[i].path);
+		ck_assert_int_eq(unlink(path), 0);
+		assert_refused("removing", files.items[i].path);
+	}
+}
+END_TEST
+
+/* Above all, nothing is written through a link into somebody else's file. */
+START_TEST(links_and_fifos_are_not_followed)
+{
+	uint64_t before = files_hash(original);
+	char path[4600], target[4600];
+
+	for (size_t i = 0; i < files.count; i++) {
+		if (!is_needed(files.items[i].path))
+			continue;
+		files_copy(original, work);
+		snprintf(path, sizeof(path), "%s/%s", work, files.items[i].path);
+		snprintf(target, sizeof(target), "%s/%s", original, files.items[i].path);
+		ck_assert_int_eq(unlink(path), 0);
+		ck_assert_int_eq(symlink(target, path), 0);
+		ck_assert_msg(run_case(work, false, "a symlink instead") == OUTCOME_REFUSED ||
+				      !is_vital(files.items[i].path), "a symlink instead of %s", files.items[i].path);
+		ck_assert_msg(files_hash(original) == before, "%s was written through a symlink", files.items[i].path);
+		ck_assert_int_eq(unlink(path), 0);
+		ck_assert_int_eq(mkfifo(path, 0600), 0);
+		run_case(work, false, "a FIFO instead");
+	}
+}
+END_TEST
+
+/* ---- parts of different times --------------------------------------------------------- */
+
+/* The store as it is, and as it was: `work` becomes a mixture. */
+START_TEST(old_database_is_refused)
+{
+	char newer[4300];
+
+	snprintf(newer, sizeof(newer), "%s/newer", test_directory());
+	files_copy(original, newer);
+	sample_change(newer);
+	files_copy(newer, work);
+	files_copy_one(original, work, "data.mdb");
+	assert_refused("a database older than the journals instead", "data.mdb");
+	files_copy(newer, work);
+	files_copy_one(original, work, "journal.0");
+	files_copy_one(original, work, "journal.1");
+	ck_assert_int_eq(run_case(work, false, "journals older than the database"), OUTCOME_REFUSED);
+	files_remove(newer);
+}
+END_TEST
+
+/* ---- chunks exchanged -------------------------------------------------------------------- */
+
+static const struct store_file *largest_segment(void)
+{
+	const struct store_file *largest = NULL;
+
+	for (size_t i = 0; i < files.count; i++)
+		if (strncmp(files.items[i].path, "segments/", 9) == 0 &&
+		    (!largest || files.items[i].size > largest->size))
+			largest = &files.items[i];
+	return largest;
+}
+
+static void swap_runs(const char *path, off_t a, off_t b, size_t size)
+{
+	static uint8_t first[32768], second[32768];
+	char whole[4600];
+	int fd;
+
+	snprintf(whole, sizeof(whole), "%s/%s", work, path);
+	fd = open(whole, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pread(fd, first, size, a), (ssize_t)size);
+	ck_assert_int_eq(pread(fd, second, size, b), (ssize_t)size);
+	ck_assert_int_eq(pwrite(fd, second, size, a), (ssize_t)size);
+	ck_assert_int_eq(pwrite(fd, first, size, b), (ssize_t)size);
+	close(fd);
+}
+
+static void find_swapped(void *data, const char *path, const char *text)
+{
+	if (strstr(path, SAMPLE_LARGEST) && strstr(text, "content is damaged"))
+		++*(unsigned *)data;
+	else
+		printf("# %s: %s\n", path, text);
+}
+
+/* Two chunks of one file, of one length, under one key: only their numbers differ. */
+START_TEST(swapped_chunks_are_named)
+{
+	const struct store_file *segment = largest_segment();
+	struct store_open_report report;
+	struct check_result result;
+	unsigned named = 0;
+	struct store *s;
+
+	ck_assert_ptr_nonnull(segment);
+	ck_assert_uint_ge(segment->size, 4 << 20);
+	files_copy(original, work);
+	swap_runs(segment->path, (off_t)segment->size / 65536 * 32768, (off_t)segment->size / 65536 * 32768 + 32768, 32768);
+	ck_assert_int_eq(sample_open(work, false, &report, &s), 0);
+	ck_assert_int_eq(lifecycle_check(s, find_swapped, NULL, &named, &result), 0);
+	ck_assert_uint_eq(named, 1);
+	ck_assert_uint_eq(result.problems, 1);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("damage");
+	static const struct {
+		const char *name;
+		void (*setup)(void);
+	} fixtures[] = { { "closed", setup_closed }, { "killed", setup_killed } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+		TCase *c = tcase_create(fixtures[i].name);
+
+		tcase_add_checked_fixture(c, fixtures[i].setup, teardown);
+		tcase_set_timeout(c, 1200);
+		tcase_add_test(c, undamaged_is_the_same);
+		tcase_add_test(c, flipped_bits);
+		tcase_add_test(c, truncations);
+		tcase_add_test(c, empty_files_are_refused);
+		tcase_add_test(c, random_files_are_refused);
+		tcase_add_test(c, foreign_files_are_refused);
+		tcase_add_test(c, files_of_another_store_are_refused);
+		tcase_add_test(c, missing_files_are_refused);
+		tcase_add_test(c, links_and_fifos_are_not_followed);
+		tcase_add_test(c, old_database_is_refused);
+		tcase_add_test(c, swapped_chunks_are_named);
+		suite_add_tcase(suite, c);
+	}
+	return test_main(suite);
+}
