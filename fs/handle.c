@@ -26,9 +26,9 @@ struct handle {
 	size_t capacity;
 	size_t thinned; /* blocks before this one are */
 	size_t exact; /* keys in the others */
-	uint64_t last; /* cookie given out last */
-	struct buffer base; /* what the next entry follows, if `jumped` */
-	bool jumped;
+	uint64_t last; /* greatest cookie given out */
+	uint64_t position; /* cookie of what the next entry follows ... */
+	struct buffer base; /* ... and its key, or empty: the start */
 	bool damaged;
 };
 
@@ -40,7 +40,6 @@ int handle_new(uint64_t node, struct handle **ret_handle)
 		return -ENOMEM;
 	pthread_mutex_init(&h->lock, NULL);
 	h->node = node;
-	h->jumped = true;
 	*ret_handle = h;
 	return 0;
 }
@@ -61,7 +60,7 @@ static void rewind_to_start(struct handle *h)
 	}
 	h->count = h->thinned = h->exact = 0;
 	buffer_reset(&h->base);
-	h->jumped = true;
+	h->position = 0;
 }
 
 void handle_free(struct handle *h)
@@ -123,28 +122,37 @@ static const struct block *block_of(const struct handle *h, uint64_t cookie)
 	return &h->blocks[low];
 }
 
+/* The key of an entry that was not thinned out. */
+static bool find_key(const struct handle *h, uint64_t cookie, struct key *ret_key)
+{
+	if (h->count == 0 || cookie < h->blocks[0].first || cookie > h->last)
+		return false;
+	const struct block *b = block_of(h, cookie);
+	if (b->offsets)
+		get_key(&b->keys, b->offsets[cookie - b->first], ret_key);
+	return b->offsets != NULL;
+}
+
 bool handle_seek(struct handle *h, uint64_t cookie, struct key *ret_after)
 {
 	if (cookie == 0 || h->count == 0 || cookie < h->blocks[0].first) {
 		rewind_to_start(h);
 		return false;
 	}
-	const struct block *b = block_of(h, util_min(cookie, h->last));
-	bool start = false;
+	h->position = util_min(cookie, h->last);
+	bool found = find_key(h, h->position, ret_after);
+	if (!found) {
+		const struct block *b = block_of(h, h->position);
 
-	if (b->offsets)
-		get_key(&b->keys, b->offsets[util_min(cookie - b->first, (uint64_t)b->count - 1)], ret_after);
-	else if (b->base.size > 0)
-		get_key(&b->base, 0, ret_after);
-	else
-		start = true;
-	if (cookie != h->last) {
-		buffer_reset(&h->base);
-		if (!start)
-			put_key(&h->base, ret_after);
-		h->jumped = true;
+		found = b->base.size > 0;
+		if (found)
+			get_key(&b->base, 0, ret_after);
+		h->position = 0; /* nothing is known to follow it */
 	}
-	return !start;
+	buffer_reset(&h->base);
+	if (found)
+		put_key(&h->base, ret_after);
+	return found;
 }
 
 static void thin_old(struct handle *h)
@@ -157,7 +165,7 @@ static void thin_old(struct handle *h)
 	}
 }
 
-/* A block for what follows `h->base`, or the last key there is. */
+/* A block for what follows the position. */
 static struct block *add_block(struct handle *h)
 {
 	if (h->count == h->capacity) {
@@ -171,44 +179,50 @@ static struct block *add_block(struct handle *h)
 	}
 	struct block *b = &h->blocks[h->count];
 	*b = (struct block){ .first = h->last + 1, .offsets = malloc(HANDLE_BLOCK * sizeof(*b->offsets)) };
-	if (h->jumped) {
-		buffer_append(&b->base, h->base.bytes, h->base.size);
-	} else {
-		const struct block *before = b - 1;
-		struct key key;
-
-		get_key(&before->keys, before->offsets[before->count - 1], &key);
-		put_key(&b->base, &key);
-	}
+	buffer_append(&b->base, h->base.bytes, h->base.size);
 	if (!b->offsets || b->base.failed || h->base.failed) {
 		block_thin(b);
 		buffer_release(&b->base);
 		return NULL;
 	}
 	h->count++;
-	h->jumped = false;
 	thin_old(h);
 	return &h->blocks[h->count - 1];
 }
 
-uint64_t handle_add(struct handle *h, const struct key *key)
+static bool append(struct handle *h, const struct key *key)
 {
-	struct block *b = h->count && !h->jumped ? &h->blocks[h->count - 1] : NULL;
+	struct block *b = h->count && h->position == h->last ? &h->blocks[h->count - 1] : NULL;
 
 	if (!b || b->count == HANDLE_BLOCK)
 		b = add_block(h);
 	if (!b)
-		return 0;
+		return false;
 	size_t offset = b->keys.size;
 	put_key(&b->keys, key);
 	if (b->keys.failed) {
 		b->keys.failed = false;
 		b->keys.size = offset;
-		return 0;
+		return false;
 	}
 	b->offsets[b->count++] = (uint32_t)offset;
 	h->exact++;
-	return ++h->last;
+	h->position = ++h->last;
+	return true;
+}
+
+uint64_t handle_add(struct handle *h, const struct key *key)
+{
+	struct key known;
+
+	/* Listed before, and nothing came in between: it has a cookie. */
+	if (h->position != 0 && find_key(h, h->position + 1, &known) && key_compare(&known, key) == 0)
+		h->position++;
+	else if (!append(h, key))
+		return 0;
+	buffer_reset(&h->base);
+	put_key(&h->base, key);
+	return h->position;
 }
 
 void handle_set_damaged(struct handle *h)

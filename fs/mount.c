@@ -128,10 +128,10 @@ static int make_arguments(const struct fs_options *options, struct fuse_args *ar
 /* As an ordinary user: by the helper that may. */
 static int run_fusermount(const char *mount_point, bool lazy)
 {
-	char *const arguments[] = { "fusermount3", "-u", "-q", lazy ? "-z" : "--", (char *)mount_point, NULL };
+	const char *const arguments[] = { "fusermount3", "-u", "-q", lazy ? "-z" : "--", mount_point, NULL };
 	int status;
 	pid_t pid;
-	int result = posix_spawnp(&pid, arguments[0], NULL, NULL, arguments, environ);
+	int result = posix_spawnp(&pid, arguments[0], NULL, NULL, (char *const *)arguments, environ);
 
 	if (result)
 		return -result;
