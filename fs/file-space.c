@@ -223,7 +223,7 @@ int file_copy(struct namei *n, const struct file_locator *from_where, uint64_t f
 	      const struct file_locator *to_where, uint64_t to, uint64_t to_offset, size_t size, size_t *ret_copied)
 {
 	_cleanup_free_ uint8_t *block = NULL;
-	size_t copied = 0, got;
+	size_t copied = 0, asked, got;
 	int result = 0;
 
 	if (from == to && ranges_overlap(from_offset, to_offset, size))
@@ -232,16 +232,16 @@ int file_copy(struct namei *n, const struct file_locator *from_where, uint64_t f
 	block = malloc(COPY_BLOCK);
 	if (!block)
 		return -ENOMEM;
-	while (copied < size) {
-		result = file_read(n, from_where, from, from_offset + copied, block,
-				   util_min(size - copied, COPY_BLOCK), &got);
-		if (result || got == 0)
-			break;
-		result = file_write(n, to_where, to, to_offset + copied, block, got, false, false, NULL);
+	/* A short read was the end as it then was: what is written may have moved it since. */
+	do {
+		asked = util_min(size - copied, COPY_BLOCK);
+		result = file_read(n, from_where, from, from_offset + copied, block, asked, &got);
+		if (result == 0 && got)
+			result = file_write(n, to_where, to, to_offset + copied, block, got, false, false, NULL);
 		if (result)
 			break;
 		copied += got;
-	}
+	} while (got == asked && copied < size);
 	if (result && copied == 0)
 		return result;
 	*ret_copied = copied;

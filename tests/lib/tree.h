@@ -42,7 +42,7 @@ void test_tree_open(struct test_tree *t, enum test_engine engine);
 void test_tree_close(struct test_tree *t);
 /* Closes and opens what is below the namei again; a store in memory would be lost, so that only checkpoints. */
 void test_tree_reopen(struct test_tree *t);
-/* Faults of the store in memory from now on (NULL: none); the blocks of ids and seqs are drawn beforehand. */
+/* Faults of the store in memory from now on (NULL: none; not for the local one); the blocks of ids and seqs are drawn beforehand. */
 void test_faults(struct test_tree *t, const struct store_faults *faults);
 void test_learn(struct test_tree *t, uint64_t id, const struct place *at);
 
