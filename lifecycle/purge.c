@@ -126,7 +126,9 @@ static int purge_once(struct lifecycle *l, struct purge *p)
 	result = p->at->state == KEY_DEL ? purge_deleted(l, p, &item) : purge_live(l, p, &item, &st);
 	if (result)
 		return result;
-	batch_count(l, p->batch, p->to.seq, S_ISREG(item.mode) ? item.size : 0);
+	/* It ends when its last purge was, however long ago that was deleted: undo and prune look from there. */
+	batch_count(l, p->batch, util_max((uint64_t)lifecycle_now_ns(l), p->batch->record.seq),
+		    S_ISREG(item.mode) ? item.size : 0);
 	sweeper_expect(l, p->destroy_ns);
 	return 0;
 }
