@@ -1,0 +1,284 @@
+/*
+ * engine-local-merge.c - the bodies' part of a checkpoint.
+ *
+ * A chunk that only got a new reference costs nothing here. One that was
+ * patched is put together from its base and the bytes above it, sealed, and
+ * appended to the checkpoint's own stream; what stood there before is let go.
+ *
+ * A base that does not unseal stays as it is: the chunk is damaged and keeps
+ * saying so, and nothing else suffers.
+ */
+#include "store/engine-local.h"
+
+struct merge {
+	struct engine_local *e;
+	uint64_t body;
+	uint64_t version;
+	uint64_t number; /* of the group in hand */
+	bool loaded;
+	bool present; /* the index has it */
+	bool changed;
+	struct body_group group;
+	struct buffer plain;
+	uint8_t image[BODY_CHUNK_SIZE];
+	uint8_t cipher[BODY_CHUNK_SIZE];
+};
+
+/* ---- groups ---------------------------------------------------------------- */
+
+static int unseal_group(struct merge *m, const struct key *key)
+{
+	uint8_t plain[BODY_GROUP_MAX];
+	struct value_head head;
+	int r = value_head(m->plain.bytes, m->plain.size, &head);
+
+	if (r == 0 && (head.attrs_size > sizeof(plain) || head.content_size))
+		r = -EBADMSG;
+	if (r == 0)
+		r = value_unseal(m->e->keys, key->bytes, key->size, m->plain.bytes, m->plain.size, true, plain);
+	return r == 0 ? body_group_decode(plain, head.attrs_size, &m->group) : r;
+}
+
+static int group_store(struct merge *m)
+{
+	uint8_t bytes[BODY_GROUP_MAX];
+	struct key key;
+	size_t size;
+
+	if (!m->loaded || !m->changed)
+		return 0;
+	key_body(m->body, m->number, &key);
+	size = body_group_encode(&m->group, bytes);
+	if (size)
+		return local_put_attrs(m->e, key.bytes, key.size, m->version, bytes, size);
+	return m->present ? index_delete(m->e->index, key.bytes, key.size) : 0;
+}
+
+/* Makes `number` the group in hand. 0, 1 (it does not unseal, and stays as it is), negative errno. */
+static int group_load(struct merge *m, uint64_t number)
+{
+	struct key key;
+	int r;
+
+	if (m->loaded && m->number == number)
+		return 0;
+	r = group_store(m);
+	if (r < 0)
+		return r;
+	m->number = number;
+	m->changed = false;
+	m->loaded = false;
+	m->group = (struct body_group){ 0 };
+	key_body(m->body, number, &key);
+	r = index_write_get(m->e->index, key.bytes, key.size, &m->plain);
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	m->present = r != INDEX_ABSENT;
+	if (r == 0)
+		r = unseal_group(m, &key);
+	if (r == -EBADMSG)
+		return 1;
+	m->loaded = true;
+	return 0;
+}
+
+static int ref_set(struct merge *m, uint64_t index, const struct body_ref *ref)
+{
+	struct body_ref *old = &m->group.refs[index % BODY_GROUP];
+	int r = 0;
+
+	if (body_ref_equal(old, ref))
+		return 0;
+	if (old->length)
+		r = local_release(m->e, old);
+	*old = *ref;
+	m->changed = true;
+	return r;
+}
+
+/* ---- chunks ---------------------------------------------------------------- */
+
+/* Bytes of the chunk from its base. 0 and how many, or -EBADMSG: the base is damaged. */
+static int image_base(struct merge *m, const struct overlay_chunk *chunk, const struct body_ref *ref,
+		      uint32_t *ret_length)
+{
+	int r;
+
+	*ret_length = util_min(ref->length, chunk->limit);
+	if (!*ret_length)
+		return 0;
+	if (chunk->extents && chunk->extents->offset == 0 && chunk->extents->size >= *ret_length)
+		return 0;
+	r = local_chunk_read(m->e, m->body, chunk->index, ref, m->cipher);
+	if (r == 0)
+		memcpy(m->image, m->cipher, *ret_length);
+	return r;
+}
+
+static uint32_t image_extents(struct merge *m, const struct overlay_chunk *chunk, uint32_t length)
+{
+	for (const struct overlay_extent *i = chunk->extents; i; i = i->next) {
+		uint32_t end = i->offset + i->size;
+
+		if (i->offset > length)
+			memset(m->image + length, 0, i->offset - length);
+		memcpy(m->image + i->offset, i->bytes, i->size);
+		length = util_max(length, end);
+	}
+	return length;
+}
+
+static bool all_zeros(const uint8_t *bytes, size_t size)
+{
+	return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
+}
+
+static int write_image(struct merge *m, uint64_t index, uint32_t length, struct body_ref *ret_ref)
+{
+	struct body_ref ref = { .length = length };
+	struct body_run run;
+	int r;
+
+	body_chunk_seal(m->e->keys, m->body, index, m->image, m->cipher, &ref);
+	r = segments_append(m->e->segments, SEGMENT_STREAM_MERGE, m->cipher, length, &ref.segment, &ref.offset);
+	if (r < 0)
+		return r;
+	run = (struct body_run){ ref.segment, ref.offset, body_run_size(length) };
+	if (!buffer_append(&m->e->merged, &run, sizeof(run)))
+		return -ENOMEM;
+	*ret_ref = ref;
+	return 0;
+}
+
+/* The chunk's new reference. 0, -EBADMSG (base damaged: the old one stays), other errno. */
+static int chunk_resolve(struct merge *m, const struct overlay_chunk *chunk, struct body_ref *ret_ref)
+{
+	struct body_ref base = { 0 };
+	uint32_t length;
+	int r;
+
+	if (chunk->base == OVERLAY_REF)
+		base = chunk->ref->ref;
+	else if (chunk->base == OVERLAY_BELOW)
+		base = m->group.refs[chunk->index % BODY_GROUP];
+	*ret_ref = base;
+	if (!chunk->extents && base.length <= chunk->limit)
+		return 0;
+	r = image_base(m, chunk, &base, &length);
+	if (r < 0)
+		return r;
+	length = image_extents(m, chunk, length);
+	*ret_ref = (struct body_ref){ 0 };
+	if (!length || (chunk->zeroed && all_zeros(m->image, length)))
+		r = 0;
+	else
+		r = write_image(m, chunk->index, length, ret_ref);
+	if (r == 0 && chunk->base == OVERLAY_REF)
+		r = local_release(m->e, &base);
+	return r;
+}
+
+static int merge_chunk(struct merge *m, const struct overlay_chunk *chunk)
+{
+	struct body_ref ref;
+	int r = group_load(m, chunk->index / BODY_GROUP);
+
+	if (r == 1)
+		return chunk->base == OVERLAY_REF ? local_release(m->e, &chunk->ref->ref) : 0;
+	if (r < 0)
+		return r;
+	r = chunk_resolve(m, chunk, &ref);
+	if (r == -EBADMSG)
+		return chunk->base == OVERLAY_REF ? ref_set(m, chunk->index, &chunk->ref->ref) : 0;
+	return r == 0 ? ref_set(m, chunk->index, &ref) : r;
+}
+
+/* ---- holes ------------------------------------------------------------------- */
+
+/* The references in [from, to) of the group in hand are let go. */
+static int clear_refs(struct merge *m, uint64_t from, uint64_t to)
+{
+	static const struct body_ref none;
+	uint64_t first = m->number * BODY_GROUP;
+	int r = 0;
+
+	for (unsigned i = 0; i < BODY_GROUP && r == 0; i++)
+		if (first + i >= from && first + i < to && m->group.refs[i].length)
+			r = ref_set(m, first + i, &none);
+	return r;
+}
+
+static int group_remove(struct merge *m, uint64_t number)
+{
+	struct key key;
+
+	key_body(m->body, number, &key);
+	return index_delete(m->e->index, key.bytes, key.size);
+}
+
+static int merge_hole(struct merge *m, const struct overlay_hole *hole)
+{
+	struct key key;
+	struct key_parts parts;
+	struct index_row row;
+	uint64_t number = hole->from / BODY_GROUP;
+	int r;
+
+	for (;;) {
+		key_body(m->body, number, &key);
+		r = index_write_seek(m->e->index, key.bytes, key.size, true, &row);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		if (key_parse(&m->e->codec, row.key, row.key_size, &parts) < 0 || parts.kind != KEY_KIND_BODY ||
+		    parts.id != m->body || parts.seq * BODY_GROUP >= hole->to)
+			return 0;
+		number = parts.seq;
+		r = group_load(m, number);
+		if (r == 0)
+			r = clear_refs(m, hole->from, hole->to);
+		/* A damaged group that the hole covers whole goes too; what it named is lost to the disk until a check. */
+		else if (r == 1 && number * BODY_GROUP >= hole->from && (number + 1) * BODY_GROUP <= hole->to)
+			r = group_remove(m, number);
+		if (r < 0)
+			return r;
+		number++;
+	}
+}
+
+static int merge_body(struct merge *m, struct overlay *o, struct overlay_body *body)
+{
+	int r = 0;
+
+	m->body = body->id;
+	m->loaded = false;
+	for (const struct overlay_hole *h = body->holes; h && r == 0; h = h->next)
+		r = merge_hole(m, h);
+	for (struct overlay_chunk *c = overlay_chunk_seek(o, body->id, 0); c && r == 0; c = overlay_chunk_step(c))
+		r = merge_chunk(m, c);
+	return r == 0 ? group_store(m) : r;
+}
+
+int local_merge(struct engine_local *e, struct overlay *o)
+{
+	struct overlay_body *body;
+	struct merge *m;
+	int r = 0;
+
+	if (RB_EMPTY(&o->bodies))
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->e = e;
+	m->version = o->last_seq;
+	RB_FOREACH(body, overlay_bodies, &o->bodies) {
+		/* Of a body that was freed, the index's part is walked in steps; see local_free_write. */
+		if (!body->freed)
+			r = merge_body(m, o, body);
+		if (r < 0)
+			break;
+	}
+	buffer_release(&m->plain);
+	free(m);
+	return r;
+}

@@ -1,0 +1,311 @@
+/*
+ * overlay-body.c - the changed chunks of bodies in one generation.
+ *
+ * A chunk's state is a base (what is below, zeros, or a chunk in a segment), of
+ * which the first `limit` bytes count, and above it sorted extents that neither
+ * overlap nor touch. Zeroing whole chunks in number is a hole of the body
+ * instead of an entry for each; a chunk without an entry in a hole is zeros.
+ */
+#include "store/overlay.h"
+
+#include "store/overlay-internal.h"
+#include "store/util.h"
+
+/* Up to so many zeroed chunks get an entry each: holes are a list, to be kept short. */
+#define ZERO_ENTRIES 4
+
+static int overlay_chunk_compare(struct overlay_chunk *a, struct overlay_chunk *b)
+{
+	if (a->body != b->body)
+		return a->body < b->body ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int overlay_body_compare(struct overlay_body *a, struct overlay_body *b)
+{
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+RB_GENERATE(overlay_chunks, overlay_chunk, by_place, overlay_chunk_compare)
+RB_GENERATE(overlay_bodies, overlay_body, by_id, overlay_body_compare)
+
+struct overlay_body *overlay_body_find(struct overlay *o, uint64_t body)
+{
+	struct overlay_body probe = { .id = body };
+
+	return RB_FIND(overlay_bodies, &o->bodies, &probe);
+}
+
+struct overlay_chunk *overlay_chunk_find(struct overlay *o, uint64_t body, uint64_t index)
+{
+	struct overlay_chunk probe = { .body = body, .index = index };
+
+	return RB_FIND(overlay_chunks, &o->chunks, &probe);
+}
+
+struct overlay_chunk *overlay_chunk_seek(struct overlay *o, uint64_t body, uint64_t index)
+{
+	struct overlay_chunk probe = { .body = body, .index = index };
+	struct overlay_chunk *chunk = RB_NFIND(overlay_chunks, &o->chunks, &probe);
+
+	return chunk && chunk->body == body ? chunk : NULL;
+}
+
+struct overlay_chunk *overlay_chunk_step(struct overlay_chunk *chunk)
+{
+	struct overlay_chunk *next = RB_NEXT(overlay_chunks, NULL, chunk);
+
+	return next && next->body == chunk->body ? next : NULL;
+}
+
+bool overlay_body_hole(const struct overlay_body *body, uint64_t index, uint64_t *ret_to)
+{
+	for (const struct overlay_hole *h = body->holes; h && h->from <= index; h = h->next) {
+		if (index >= h->to)
+			continue;
+		*ret_to = h->to;
+		return true;
+	}
+	return false;
+}
+
+static struct overlay_body *body_make(struct overlay *o, uint64_t id)
+{
+	struct overlay_body *body = overlay_body_find(o, id);
+
+	if (body)
+		return body;
+	body = overlay_allocate(o, sizeof(*body));
+	*body = (struct overlay_body){ .id = id };
+	RB_INSERT(overlay_bodies, &o->bodies, body);
+	o->count++;
+	return body;
+}
+
+static struct overlay_chunk *chunk_make(struct overlay *o, uint64_t id, uint64_t index)
+{
+	struct overlay_chunk *chunk = overlay_chunk_find(o, id, index);
+	struct overlay_body *body;
+	uint64_t to;
+
+	if (chunk)
+		return chunk;
+	body = body_make(o, id);
+	chunk = overlay_allocate(o, sizeof(*chunk));
+	*chunk = (struct overlay_chunk){
+		.body = id,
+		.index = index,
+		.base = overlay_body_hole(body, index, &to) ? OVERLAY_HOLE : OVERLAY_BELOW,
+		.limit = BODY_CHUNK_SIZE,
+	};
+	RB_INSERT(overlay_chunks, &o->chunks, chunk);
+	o->count++;
+	return chunk;
+}
+
+/* The chunk's base is now zeros. */
+static void chunk_drop_base(struct overlay *o, struct overlay_chunk *chunk)
+{
+	if (chunk->base == OVERLAY_REF) {
+		chunk->ref->next = o->released;
+		o->released = chunk->ref;
+		chunk->ref = NULL;
+	}
+	chunk->base = OVERLAY_HOLE;
+	chunk->limit = BODY_CHUNK_SIZE;
+}
+
+static void chunk_clear(struct overlay *o, struct overlay_chunk *chunk)
+{
+	chunk_drop_base(o, chunk);
+	chunk->extents = NULL;
+	chunk->zeroed = false;
+	o->patched -= chunk->patched;
+	chunk->patched = false;
+}
+
+static void chunk_mark(struct overlay *o, struct overlay_chunk *chunk)
+{
+	o->patched += !chunk->patched;
+	chunk->patched = true;
+}
+
+static void extent_write(struct overlay_extent *extent, uint32_t offset, const uint8_t *bytes, uint32_t size)
+{
+	uint8_t *to = extent->bytes + (offset - extent->offset);
+
+	if (bytes)
+		memcpy(to, bytes, size);
+	else
+		memset(to, 0, size);
+}
+
+/* An extent over [offset, end) that replaces those from *link up to, not including, `stop`, whose bytes it takes over. */
+static struct overlay_extent *extent_join(struct overlay *o, struct overlay_extent **link, struct overlay_extent *stop,
+					  uint32_t offset, uint32_t end)
+{
+	bool joins = *link != stop;
+	uint32_t capacity = joins ? util_max(2 * (end - offset), UINT32_C(1024)) : end - offset;
+	struct overlay_extent *extent = overlay_allocate(o, sizeof(*extent));
+
+	capacity = util_min(capacity, BODY_CHUNK_SIZE - offset);
+	*extent = (struct overlay_extent){
+		.next = stop,
+		.bytes = overlay_allocate(o, capacity),
+		.offset = offset,
+		.size = end - offset,
+		.capacity = capacity,
+	};
+	for (struct overlay_extent *old = *link; old != stop; old = old->next)
+		extent_write(extent, old->offset, old->bytes, old->size);
+	*link = extent;
+	return extent;
+}
+
+/* `bytes` of NULL: zeros. */
+static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset, const uint8_t *bytes,
+			uint32_t size)
+{
+	struct overlay_extent **link = &chunk->extents;
+	struct overlay_extent *first, *stop;
+	uint32_t end = offset + size;
+	uint32_t from = offset, to = end;
+
+	chunk_mark(o, chunk);
+	while (*link && (*link)->offset + (*link)->size < offset)
+		link = &(*link)->next;
+	first = *link;
+	for (stop = first; stop && stop->offset <= end; stop = stop->next) {
+		from = util_min(from, stop->offset);
+		to = util_max(to, stop->offset + stop->size);
+	}
+	/* In place where one extent is touched and has room. */
+	if (first && first != stop && first->next == stop && first->offset == from && to - from <= first->capacity)
+		first->size = to - from;
+	else
+		first = extent_join(o, link, stop, from, to);
+	extent_write(first, offset, bytes, size);
+}
+
+/* All from `limit` on is zeros. */
+static void chunk_cut(struct overlay *o, struct overlay_chunk *chunk, uint32_t limit)
+{
+	struct overlay_extent **link = &chunk->extents;
+
+	chunk_mark(o, chunk);
+	chunk->limit = util_min(chunk->limit, limit);
+	if (!chunk->limit)
+		chunk_drop_base(o, chunk);
+	while (*link && (*link)->offset < limit) {
+		(*link)->size = util_min((*link)->size, limit - (*link)->offset);
+		link = &(*link)->next;
+	}
+	*link = NULL;
+}
+
+void overlay_patch(struct overlay *o, uint64_t body, uint64_t offset, const uint8_t *bytes, size_t size)
+{
+	struct overlay_chunk *chunk = chunk_make(o, body, offset / BODY_CHUNK_SIZE);
+
+	chunk_write(o, chunk, (uint32_t)(offset % BODY_CHUNK_SIZE), bytes, (uint32_t)size);
+}
+
+void overlay_chunk_put(struct overlay *o, uint64_t body, uint64_t index, const struct body_ref *ref)
+{
+	struct overlay_chunk *chunk = chunk_make(o, body, index);
+
+	chunk_clear(o, chunk);
+	chunk->ref = overlay_allocate(o, sizeof(*chunk->ref));
+	*chunk->ref = (struct overlay_ref){ .ref = *ref };
+	chunk->base = OVERLAY_REF;
+}
+
+/* Adds [from, to) to the body's holes and joins those it meets. */
+static void hole_add(struct overlay *o, struct overlay_body *body, uint64_t from, uint64_t to)
+{
+	struct overlay_hole **link = &body->holes;
+	struct overlay_hole *hole = overlay_allocate(o, sizeof(*hole));
+
+	while (*link && (*link)->to < from)
+		link = &(*link)->next;
+	*hole = (struct overlay_hole){ .next = *link, .from = from, .to = to };
+	while (hole->next && hole->next->from <= to) {
+		hole->from = util_min(hole->from, hole->next->from);
+		hole->to = util_max(hole->to, hole->next->to);
+		hole->next = hole->next->next;
+	}
+	*link = hole;
+}
+
+/* Chunks [from, to) are zeros. */
+static void chunks_zero(struct overlay *o, uint64_t id, uint64_t from, uint64_t to)
+{
+	struct overlay_body *body = body_make(o, id);
+
+	for (struct overlay_chunk *c = overlay_chunk_seek(o, id, from); c && c->index < to; c = overlay_chunk_step(c))
+		chunk_clear(o, c);
+	if (to - from > ZERO_ENTRIES) {
+		hole_add(o, body, from, to);
+		return;
+	}
+	for (uint64_t index = from; index < to; index++)
+		chunk_clear(o, chunk_make(o, id, index));
+}
+
+/* Zeros at [from, to) of one chunk. */
+static void chunk_zero(struct overlay *o, uint64_t id, uint64_t index, uint32_t from, uint32_t to)
+{
+	struct overlay_chunk *chunk = chunk_make(o, id, index);
+
+	if (to == BODY_CHUNK_SIZE) {
+		chunk_cut(o, chunk, from);
+		return;
+	}
+	chunk_write(o, chunk, from, NULL, to - from);
+	chunk->zeroed = true;
+}
+
+void overlay_zero(struct overlay *o, uint64_t body, uint64_t offset, uint64_t length)
+{
+	uint64_t end = offset + length;
+	uint64_t first = offset / BODY_CHUNK_SIZE, last = end / BODY_CHUNK_SIZE;
+	uint32_t head = (uint32_t)(offset % BODY_CHUNK_SIZE), tail = (uint32_t)(end % BODY_CHUNK_SIZE);
+
+	if (!length)
+		return;
+	if (first == last) {
+		chunk_zero(o, body, first, head, tail);
+		return;
+	}
+	if (head)
+		chunk_zero(o, body, first++, head, BODY_CHUNK_SIZE);
+	if (first < last)
+		chunks_zero(o, body, first, last);
+	if (tail)
+		chunk_zero(o, body, last, 0, tail);
+}
+
+void overlay_truncate(struct overlay *o, uint64_t body, uint64_t offset)
+{
+	uint64_t first = offset / BODY_CHUNK_SIZE;
+	uint32_t head = (uint32_t)(offset % BODY_CHUNK_SIZE);
+
+	if (head)
+		chunk_zero(o, body, first++, head, BODY_CHUNK_SIZE);
+	chunks_zero(o, body, first, UINT64_MAX);
+}
+
+void overlay_body_free(struct overlay *o, uint64_t body)
+{
+	overlay_truncate(o, body, 0);
+	overlay_body_find(o, body)->freed = true;
+	o->freeing = true;
+}
+
+void overlay_release(struct overlay *o, const struct body_ref *ref)
+{
+	struct overlay_ref *place = overlay_allocate(o, sizeof(*place));
+
+	*place = (struct overlay_ref){ .next = o->released, .ref = *ref };
+	o->released = place;
+}

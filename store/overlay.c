@@ -1,0 +1,177 @@
+/*
+ * overlay.c - one generation: its arena and its items. Bodies: overlay-body.c.
+ */
+#include "store/overlay.h"
+
+#include <assert.h>
+
+#include "store/overlay-internal.h"
+#include "store/util.h"
+
+#define BLOCK_SIZE (256 * 1024)
+#define ALIGN 16
+
+struct overlay_block {
+	struct overlay_block *next;
+	size_t size;
+	size_t used;
+	uint8_t bytes[] __attribute__((aligned(ALIGN)));
+};
+
+static int compare_bytes(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+{
+	int order = memcmp(a, b, util_min(a_size, b_size));
+
+	if (order)
+		return order;
+	return a_size < b_size ? -1 : a_size > b_size;
+}
+
+static int overlay_item_compare(struct overlay_item *a, struct overlay_item *b)
+{
+	return compare_bytes(a->key, a->key_size, b->key, b->key_size);
+}
+
+RB_GENERATE(overlay_items, overlay_item, by_key, overlay_item_compare)
+
+struct overlay *overlay_new(void)
+{
+	struct overlay *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	RB_INIT(&o->items);
+	RB_INIT(&o->chunks);
+	RB_INIT(&o->bodies);
+	return o;
+}
+
+void overlay_free(struct overlay *o)
+{
+	if (!o)
+		return;
+	while (o->blocks) {
+		struct overlay_block *next = o->blocks->next;
+
+		free(o->blocks);
+		o->blocks = next;
+	}
+	free(o);
+}
+
+int overlay_reserve(struct overlay *o, size_t size)
+{
+	struct overlay_block *block = o->blocks;
+	size_t capacity = util_max(size, (size_t)BLOCK_SIZE);
+
+	if (block && block->size - block->used >= size)
+		return 0;
+	block = malloc(sizeof(*block) + capacity);
+	if (!block)
+		return -ENOMEM;
+	block->size = capacity;
+	block->used = 0;
+	block->next = o->blocks;
+	o->blocks = block;
+	o->bytes += sizeof(*block) + capacity;
+	return 0;
+}
+
+/* Within what overlay_reserve made sure of. */
+void *overlay_allocate(struct overlay *o, size_t size)
+{
+	struct overlay_block *block = o->blocks;
+	void *memory;
+
+	size = (size + ALIGN - 1) / ALIGN * ALIGN;
+	assert(block && block->size - block->used >= size);
+	memory = block->bytes + block->used;
+	block->used += size;
+	return memory;
+}
+
+struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t key_size)
+{
+	struct overlay_item *item = RB_ROOT(&o->items);
+
+	while (item) {
+		int order = compare_bytes(key, key_size, item->key, item->key_size);
+
+		if (!order)
+			return item;
+		item = order < 0 ? RB_LEFT(item, by_key) : RB_RIGHT(item, by_key);
+	}
+	return NULL;
+}
+
+struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size, bool inclusive,
+				  bool reverse)
+{
+	struct overlay_item *item = RB_ROOT(&o->items);
+	struct overlay_item *best = NULL;
+
+	while (item) {
+		int order = compare_bytes(key, key_size, item->key, item->key_size);
+
+		if (!order && inclusive)
+			return item;
+		if (reverse ? order > 0 : order < 0)
+			best = item;
+		if (order < 0 || (!order && reverse))
+			item = RB_LEFT(item, by_key);
+		else
+			item = RB_RIGHT(item, by_key);
+	}
+	return best;
+}
+
+struct overlay_item *overlay_step(struct overlay_item *item, bool reverse)
+{
+	return reverse ? RB_PREV(overlay_items, NULL, item) : RB_NEXT(overlay_items, NULL, item);
+}
+
+static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size)
+{
+	struct overlay_item *item = overlay_find(o, key, key_size);
+
+	if (item)
+		return item;
+	item = overlay_allocate(o, sizeof(*item) + key_size);
+	*item = (struct overlay_item){
+		.key_size = (uint16_t)key_size,
+		.partition_size = (uint16_t)partition_size,
+	};
+	memcpy(item->key, key, key_size);
+	RB_INSERT(overlay_items, &o->items, item);
+	o->count++;
+	return item;
+}
+
+void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version,
+		 const uint8_t *attrs, size_t attrs_size, const uint8_t *content, size_t content_size)
+{
+	struct overlay_item *item = item_make(o, key, key_size, partition_size);
+	size_t size = attrs_size + content_size;
+
+	if (size > item->capacity) {
+		item->value = overlay_allocate(o, size);
+		item->capacity = (uint32_t)size;
+	}
+	if (attrs_size)
+		memcpy(item->value, attrs, attrs_size);
+	if (content_size)
+		memcpy(item->value + attrs_size, content, content_size);
+	item->attrs_size = (uint32_t)attrs_size;
+	item->content_size = (uint32_t)content_size;
+	item->version = version;
+	item->deleted = false;
+}
+
+void overlay_delete(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version)
+{
+	struct overlay_item *item = item_make(o, key, key_size, partition_size);
+
+	item->attrs_size = item->content_size = 0;
+	item->version = version;
+	item->deleted = true;
+}
