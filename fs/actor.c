@@ -93,7 +93,8 @@ static void read_stat(struct actor *actor)
 	char *close = strrchr(text, ')');
 	if (!open || !close || close < open)
 		return;
-	if (sscanf(close + 1, " %*c %*d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	if (sscanf(close + 1,
+		   " %*c %*d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 		   &group, &session, &start) != 3)
 		return;
 	size_t length = util_min((size_t)(close - open - 1), (size_t)ITEM_COMMAND_MAX);
@@ -115,7 +116,8 @@ void actor_find(struct actor_cache *c, uint32_t thread, uint32_t uid, uint32_t g
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
-	bool found = k->thread == thread && k->actor.uid == uid && k->actor.gid == gid && now < k->until_ns;
+	bool found = k->thread == thread && k->actor.uid == uid && k->actor.gid == gid &&
+		     now < k->until_ns;
 	if (found)
 		*ret_actor = k->actor;
 	pthread_mutex_unlock(&c->lock);

@@ -18,6 +18,7 @@ int actor_cache_new(struct actor_cache **ret_cache);
 void actor_cache_free(struct actor_cache *c); /* takes NULL */
 
 /* Never fails: what cannot be found out (a thread of another pid namespace, or one that ended) is 0. No supplementary groups. */
-void actor_find(struct actor_cache *c, uint32_t thread, uint32_t uid, uint32_t gid, struct actor *ret_actor);
+void actor_find(struct actor_cache *c, uint32_t thread, uint32_t uid, uint32_t gid,
+		struct actor *ret_actor);
 
 #endif

@@ -178,7 +178,8 @@ static struct block *add_block(struct handle *h)
 		h->capacity = capacity;
 	}
 	struct block *b = &h->blocks[h->count];
-	*b = (struct block){ .first = h->last + 1, .offsets = malloc(HANDLE_BLOCK * sizeof(*b->offsets)) };
+	*b = (struct block){ .first = h->last + 1,
+			     .offsets = malloc(HANDLE_BLOCK * sizeof(*b->offsets)) };
 	buffer_append(&b->base, h->base.bytes, h->base.size);
 	if (!b->offsets || b->base.failed || h->base.failed) {
 		block_thin(b);

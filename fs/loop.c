@@ -25,7 +25,7 @@
 #define THREADS_KEPT 2 /* idle ones */
 #define IDLE_S 10 /* then surplus threads end */
 #define SPIN_NS 50000
-#define SPIN_PREEMPTED_NS (CLOCK_SECOND_NS / 1000) /* lost for so long in a spin: somebody else needs the processor */
+#define SPIN_PREEMPTED_NS (CLOCK_SECOND_NS / 1000) /* gone for so long: the processor is needed */
 #define SPIN_PAUSE_NS (CLOCK_SECOND_NS / 50)
 #define SPIN_CREDIT 8 /* misses in a row beyond the hits, before spinning stops */
 #define SPIN_PROBE 16 /* sleeps until it is tried again */
@@ -190,7 +190,8 @@ static void wake_watcher(struct loop *l)
 static int receive(struct worker *w)
 {
 	struct loop *l = w->loop;
-	struct pollfd polled[2] = { { .fd = l->fd, .events = POLLIN }, { .fd = l->stop_fd, .events = POLLIN } };
+	struct pollfd polled[2] = { { .fd = l->fd, .events = POLLIN },
+				    { .fd = l->stop_fd, .events = POLLIN } };
 	int result = fuse_session_receive_buf(l->session, &w->buffer);
 
 	if (result == -EAGAIN || result == -EINTR)
@@ -455,7 +456,8 @@ int loop_new(struct fuse_session *session, bool busy_poll, struct loop **ret_loo
 	l->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->spin = busy_poll && can_spin();
 	l->spin_credit = SPIN_CREDIT;
-	if (l->stop_fd < 0 || l->end_fd < 0 || fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) | O_NONBLOCK) < 0) {
+	if (l->stop_fd < 0 || l->end_fd < 0 ||
+	    fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) | O_NONBLOCK) < 0) {
 		result = -errno;
 		loop_free(l);
 		return result;

@@ -114,7 +114,8 @@ static int make_arguments(const struct fs_options *options, struct fuse_args *ar
 		source = NULL;
 		return -ENOMEM;
 	}
-	failed = failed || fuse_opt_add_opt(&text, "subtype=ddbfs,default_permissions,nosuid,nodev") != 0 ||
+	failed = failed ||
+		 fuse_opt_add_opt(&text, "subtype=ddbfs,default_permissions,nosuid,nodev") != 0 ||
 		 fuse_opt_add_opt_escaped(&text, source) != 0 ||
 		 (options->fuse_options && options->fuse_options[0] &&
 		  fuse_opt_add_opt(&text, options->fuse_options) != 0) ||
@@ -128,7 +129,8 @@ static int make_arguments(const struct fs_options *options, struct fuse_args *ar
 /* As an ordinary user: by the helper that may. */
 static int run_fusermount(const char *mount_point, bool lazy)
 {
-	const char *const arguments[] = { "fusermount3", "-u", "-q", lazy ? "-z" : "--", mount_point, NULL };
+	const char *const arguments[] = { "fusermount3",      "-u",	   "-q",
+					  lazy ? "-z" : "--", mount_point, NULL };
 	int status;
 	pid_t pid;
 	int result = posix_spawnp(&pid, arguments[0], NULL, NULL, (char *const *)arguments, environ);

@@ -97,8 +97,8 @@ static void spot_clear(struct spot *s)
 
 static bool spot_is(const struct spot *s, const struct place *at)
 {
-	return s->name && s->directory == at->directory && s->seq == at->seq && s->state == at->state &&
-	       strcmp(s->name, at->name) == 0;
+	return s->name && s->directory == at->directory && s->seq == at->seq &&
+	       s->state == at->state && strcmp(s->name, at->name) == 0;
 }
 
 static void spot_get(const struct spot *s, struct place *ret_place)
@@ -466,7 +466,8 @@ int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *r
 	return result;
 }
 
-int node_enter_control(struct node_table *t, enum node_kind kind, char *text, size_t size, uint64_t *ret_node)
+int node_enter_control(struct node_table *t, enum node_kind kind, char *text, size_t size,
+		       uint64_t *ret_node)
 {
 	uint64_t fixed = kind == NODE_CONTROL_DIRECTORY ? ID_CONTROL_DIRECTORY :
 			 kind == NODE_CONTROL_FILE	? ID_CONTROL_FILE :
@@ -495,8 +496,8 @@ int node_enter_control(struct node_table *t, enum node_kind kind, char *text, si
 	return r ? 0 : -ENOMEM;
 }
 
-int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer, size_t size, size_t *ret_copied,
-	      size_t *ret_size)
+int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer, size_t size,
+	      size_t *ret_copied, size_t *ret_size)
 {
 	pthread_mutex_lock(&t->lock);
 	struct record *r = find_node(t, node);

@@ -76,10 +76,11 @@ struct node_entry {
  */
 int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *ret_node);
 /* A control node; `text` (malloc'd, of a NODE_CONTROL_STATS) becomes the table's, each look-up a new node. */
-int node_enter_control(struct node_table *t, enum node_kind kind, char *text, size_t size, uint64_t *ret_node);
+int node_enter_control(struct node_table *t, enum node_kind kind, char *text, size_t size,
+		       uint64_t *ret_node);
 /* Copies from a NODE_CONTROL_STATS' text; -ESTALE. `ret_size` is the whole text's. */
-int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer, size_t size, size_t *ret_copied,
-	      size_t *ret_size);
+int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer, size_t size,
+	      size_t *ret_copied, size_t *ret_size);
 
 /* The kernel forgets `count` look-ups. True: the item was removed as temporary or purged, and nobody holds it now: *ret_node tells lifecycle which. */
 bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node);

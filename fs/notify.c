@@ -93,27 +93,31 @@ static bool send_epoch(struct notifier *n)
 
 	if (n->no_epoch)
 		return false;
-	n->no_epoch = write(fuse_session_fd(n->session), &header, sizeof(header)) != (ssize_t)sizeof(header);
+	n->no_epoch = write(fuse_session_fd(n->session), &header, sizeof(header)) !=
+		      (ssize_t)sizeof(header);
 	return !n->no_epoch;
 }
 
 /* -ENOENT, the kernel has no such name or inode in memory, is as good as success. */
 static void send_note(struct notifier *n, const struct note *note)
 {
-	uint64_t node = note->kind == NOTE_CONTENTS ? note->id : node_find(n->nodes, note->id, note->view);
+	uint64_t node = note->kind == NOTE_CONTENTS ? note->id :
+						      node_find(n->nodes, note->id, note->view);
 
 	if (node == 0)
 		return;
 	if (note->kind == NOTE_ENTRY)
 		fuse_lowlevel_notify_inval_entry(n->session, node, note->name, strlen(note->name));
 	else
-		fuse_lowlevel_notify_inval_inode(n->session, node, note->kind == NOTE_CONTENTS ? 0 : -1, 0);
+		fuse_lowlevel_notify_inval_inode(n->session, node,
+						 note->kind == NOTE_CONTENTS ? 0 : -1, 0);
 	atomic_fetch_add_explicit(&n->messages, 1, memory_order_relaxed);
 }
 
 static bool same_note(const struct note *a, const struct note *b)
 {
-	return a && a->kind == b->kind && a->id == b->id && a->view == b->view && strcmp(a->name, b->name) == 0;
+	return a && a->kind == b->kind && a->id == b->id && a->view == b->view &&
+	       strcmp(a->name, b->name) == 0;
 }
 
 static void send_batch(struct notifier *n, const struct note *first, bool overflow)

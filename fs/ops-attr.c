@@ -10,8 +10,6 @@
 
 #define FACT_MAX 65536 /* bytes of a fact: Linux' limit of an xattr */
 #define BLOCK 4096
-#define SETTABLE (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE |                 \
-		  FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME | FUSE_SET_ATTR_KILL_SUID)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
@@ -138,7 +136,8 @@ static int changeable(struct fs *fs, fuse_ino_t ino, struct node *ret_node)
 	return ops_file(fs, ino, true, ret_node);
 }
 
-static int change_directory(struct fs *fs, struct node *node, const struct attr_change *change, struct inode *ret_inode)
+static int change_directory(struct fs *fs, struct node *node, const struct attr_change *change,
+			    struct inode *ret_inode)
 {
 	int result;
 
@@ -211,7 +210,8 @@ static bool answer_fact(fuse_req_t req, const struct node *node, const char *nam
 /* Mirrors of live directories have none of their own: they are the live ones', to be asked there. */
 static bool has_xattrs(const struct node *node)
 {
-	return !ops_is_control(node) && !node->lost && !(node->kind == NODE_VIEW && node->at.state == KEY_ACT);
+	return !ops_is_control(node) && !node->lost &&
+	       !(node->kind == NODE_VIEW && node->at.state == KEY_ACT);
 }
 
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
@@ -259,7 +259,8 @@ void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	buffer_release(&names);
 }
 
-void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+		  int flags)
 {
 	struct fs *fs = session_fs(req);
 	struct actor actor;

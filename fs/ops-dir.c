@@ -17,7 +17,8 @@
 #include "fs/view-control.h"
 
 #define OFFSET_FIRST 2 /* offset of the cookie 0 */
-#define INO_UNKNOWN (UINT64_C(1) << 61) /* of an item whose attributes cannot be read; it has a name all the same */
+#define INO_UNKNOWN \
+	(UINT64_C(1) << 61) /* of an item whose attributes cannot be read; it has a name all the same */
 
 struct listing {
 	fuse_req_t req;
@@ -92,7 +93,8 @@ static uint64_t add_key(struct listing *l, const struct key *key)
 	return cookie ? cookie + OFFSET_FIRST : 0;
 }
 
-static void add_plain(struct listing *l, const char *name, uint64_t ino, uint32_t mode, const struct key *key)
+static void add_plain(struct listing *l, const char *name, uint64_t ino, uint32_t mode,
+		      const struct key *key)
 {
 	struct fuse_entry_param e = { .attr = { .st_ino = ino, .st_mode = mode } };
 	uint64_t offset;
@@ -222,7 +224,8 @@ static void list_control(struct listing *l, uint64_t offset)
 	const char *name;
 	uint32_t mode;
 
-	for (uint64_t i = offset < OFFSET_FIRST ? 0 : offset - OFFSET_FIRST; (name = view_control_name(i, &mode)); i++) {
+	for (uint64_t i = offset < OFFSET_FIRST ? 0 : offset - OFFSET_FIRST;
+	     (name = view_control_name(i, &mode)); i++) {
 		struct fuse_entry_param e = { .attr = { .st_ino = INO_UNKNOWN, .st_mode = mode } };
 
 		if (!fits(l, name))
@@ -294,8 +297,8 @@ static void answer(struct listing *l, uint64_t offset)
 		reply_result(l->req, result);
 }
 
-static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi,
-			   bool plus)
+static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+			   struct fuse_file_info *fi, bool plus)
 {
 	struct listing l = {
 		.req = req,

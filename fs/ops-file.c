@@ -23,7 +23,8 @@ static void read_stats(fuse_req_t req, fuse_ino_t ino, char *buffer, size_t size
 {
 	size_t copied;
 	size_t whole;
-	int result = node_text(session_fs(req)->nodes, ino, (uint64_t)offset, buffer, size, &copied, &whole);
+	int result = node_text(session_fs(req)->nodes, ino, (uint64_t)offset, buffer, size, &copied,
+			       &whole);
 
 	if (result)
 		reply_result(req, result);
@@ -84,8 +85,8 @@ void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, o
 	if (size > QUICK_BYTES)
 		loop_yield(fs->loop);
 	if (result == 0)
-		result = file_write(fs->namei, &fs->locator, node.id, (uint64_t)offset, bytes, size, false,
-				    kill_privileges, NULL);
+		result = file_write(fs->namei, &fs->locator, node.id, (uint64_t)offset, bytes, size,
+				    false, kill_privileges, NULL);
 	if (result)
 		reply_result(req, result);
 	else
@@ -102,7 +103,8 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 	reply_result(req, store_sync(fs->store));
 }
 
-void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi)
+void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+		   struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
 	struct node node;
@@ -110,7 +112,8 @@ void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t
 	OPS_TRY(req, ops_file(fs, ino, true, &node));
 	OPS_TRY(req, ops_is_control(&node) ? -EOPNOTSUPP : 0);
 	loop_yield(fs->loop);
-	reply_result(req, file_allocate(fs->namei, &fs->locator, node.id, mode, (uint64_t)offset, (uint64_t)length));
+	reply_result(req, file_allocate(fs->namei, &fs->locator, node.id, mode, (uint64_t)offset,
+					(uint64_t)length));
 }
 
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
@@ -124,12 +127,14 @@ void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct 
 	OPS_TRY(req, whence == SEEK_DATA_WHENCE || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
 	OPS_TRY(req, ops_file(fs, ino, false, &node));
 	OPS_TRY(req, ops_is_control(&node) ? -ENXIO : 0);
-	OPS_TRY(req, file_seek(fs->namei, &fs->locator, node.id, (uint64_t)offset, whence == SEEK_DATA_WHENCE, &found));
+	OPS_TRY(req, file_seek(fs->namei, &fs->locator, node.id, (uint64_t)offset,
+			       whence == SEEK_DATA_WHENCE, &found));
 	fuse_reply_lseek(req, (off_t)found);
 }
 
-void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset, struct fuse_file_info *in_fi, fuse_ino_t out,
-			 off_t out_offset, struct fuse_file_info *out_fi, size_t size, int flags)
+void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset,
+			 struct fuse_file_info *in_fi, fuse_ino_t out, off_t out_offset,
+			 struct fuse_file_info *out_fi, size_t size, int flags)
 {
 	struct fs *fs = session_fs(req);
 	struct node from, to;
@@ -140,8 +145,8 @@ void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset, struct 
 	OPS_TRY(req, ops_file(fs, out, true, &to));
 	OPS_TRY(req, ops_is_control(&from) || ops_is_control(&to) ? -EXDEV : 0); /* then the caller reads and writes */
 	loop_yield(fs->loop);
-	OPS_TRY(req, file_copy(fs->namei, &fs->locator, from.id, (uint64_t)in_offset, &fs->locator, to.id,
-			       (uint64_t)out_offset, size, &copied));
+	OPS_TRY(req, file_copy(fs->namei, &fs->locator, from.id, (uint64_t)in_offset, &fs->locator,
+			       to.id, (uint64_t)out_offset, size, &copied));
 	fuse_reply_write(req, copied);
 }
 
@@ -184,16 +189,17 @@ static int control_request(fuse_req_t req, struct control_message *message)
 	return result ? result : control_call(fs->control, &actor, message);
 }
 
-void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg, struct fuse_file_info *fi,
-	       unsigned int flags, const void *in, size_t in_size, size_t out_size)
+void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
+	       struct fuse_file_info *fi, unsigned int flags, const void *in, size_t in_size,
+	       size_t out_size)
 {
 	struct fs *fs = session_fs(req);
 	_cleanup_free_ struct control_message *message = NULL;
 	struct node node;
 
 	OPS_TRY(req, node_get(fs->nodes, ino, &node));
-	if (node.kind != NODE_CONTROL_FILE || command != (unsigned)CONTROL_CALL || in_size != sizeof(*message) ||
-	    out_size != sizeof(*message)) {
+	if (node.kind != NODE_CONTROL_FILE || command != (unsigned)CONTROL_CALL ||
+	    in_size != sizeof(*message) || out_size != sizeof(*message)) {
 		fuse_reply_err(req, ENOTTY);
 		return;
 	}

@@ -12,7 +12,8 @@
 #include "fs/ops.h"
 #include "fs/view-control.h"
 
-#define TRIES 64 /* readings of a name while a control job changes its directory; each takes microseconds */
+#define TRIES \
+	64 /* readings of a name while a control job changes its directory; each takes microseconds */
 
 /* ---- look-up --------------------------------------------------------------------- */
 
@@ -62,7 +63,8 @@ static void lookup_trash(fuse_req_t req, struct node *parent)
 	reply_result(req, result);
 }
 
-static int read_name(struct fs *fs, const struct node *parent, const char *name, bool trash, struct inode *ret_inode)
+static int read_name(struct fs *fs, const struct node *parent, const char *name, bool trash,
+		     struct inode *ret_inode)
 {
 	struct view v = ops_view(fs);
 
@@ -118,7 +120,8 @@ void ops_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 /* ---- making ------------------------------------------------------------------------ */
 
 /* open(O_CREAT) of a name that came to be after the kernel looked: an undo, say. */
-static void create_existing(fuse_req_t req, const struct node *parent, const char *name, struct fuse_file_info *file)
+static void create_existing(fuse_req_t req, const struct node *parent, const char *name,
+			    struct fuse_file_info *file)
 {
 	struct fs *fs = session_fs(req);
 	struct attr_change empty = { .set = ATTR_SIZE };
@@ -183,7 +186,8 @@ void ops_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const ch
 	make(req, parent, name, &what, NULL);
 }
 
-void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		struct fuse_file_info *fi)
 {
 	struct namei_new what = { .mode = S_IFREG | (mode & 07777) };
 
@@ -221,7 +225,8 @@ void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char 
 /* ---- removing ------------------------------------------------------------------------ */
 
 /* rmdir: the kernel then holds the directory's node for dead, so it must be known by its id. */
-static int remove_directory(struct fs *fs, const struct actor *actor, const struct node *parent, const char *name)
+static int remove_directory(struct fs *fs, const struct actor *actor, const struct node *parent,
+			    const char *name)
 {
 	struct inode inode = { 0 };
 	int result = namei_lookup(fs->namei, parent->id, name, true, &inode);
@@ -271,13 +276,14 @@ void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 /* ---- renaming -------------------------------------------------------------------------- */
 
-static int rename_live(struct fs *fs, const struct actor *actor, const struct node *from, const char *from_name,
-		       const struct node *to, const char *to_name, unsigned flags)
+static int rename_live(struct fs *fs, const struct actor *actor, const struct node *from,
+		       const char *from_name, const struct node *to, const char *to_name, unsigned flags)
 {
 	struct namei_renamed renamed = { 0 };
 	int result;
 
-	if (namei_is_reserved(fs->namei, from->id, from_name) || namei_is_reserved(fs->namei, to->id, to_name))
+	if (namei_is_reserved(fs->namei, from->id, from_name) ||
+	    namei_is_reserved(fs->namei, to->id, to_name))
 		return -EBUSY;
 	result = namei_rename(fs->namei, actor, from->id, from_name, to->id, to_name, flags, &renamed);
 	if (result == 0 && renamed.other && !(flags & RENAME_EXCHANGE))
@@ -286,7 +292,8 @@ static int rename_live(struct fs *fs, const struct actor *actor, const struct no
 }
 
 /* After the answer: the kernel moved a name whose caching it decided on where it was, and counted no links. */
-static void notify_moved(struct fs *fs, const struct view_moved *moved, const struct node *into, const char *name)
+static void notify_moved(struct fs *fs, const struct view_moved *moved, const struct node *into,
+			 const char *name)
 {
 	if (into)
 		notify_entry(fs->notifier, into->id, into->view, name);
@@ -294,8 +301,8 @@ static void notify_moved(struct fs *fs, const struct view_moved *moved, const st
 		notify_attributes(fs->notifier, moved->id);
 }
 
-void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
-		unsigned int flags)
+void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		const char *new_name, unsigned int flags)
 {
 	struct fs *fs = session_fs(req);
 	struct view v = ops_view(fs);

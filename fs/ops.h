@@ -34,13 +34,13 @@ static inline bool ops_is_control(const struct node *node)
 }
 
 /* Returns from the operation, answering a failure. */
-#define OPS_TRY(req, expression)                            \
-	do {                                                \
-		int try_result_ = (expression);             \
-		if (try_result_ != 0) {                     \
-			reply_result((req), try_result_);   \
-			return;                             \
-		}                                           \
+#define OPS_TRY(req, expression)                          \
+	do {                                              \
+		int try_result_ = (expression);           \
+		if (try_result_ != 0) {                   \
+			reply_result((req), try_result_); \
+			return;                           \
+		}                                         \
 	} while (0)
 
 /* ---- names: ops-name.c --------------------------------------------------------- */
@@ -49,19 +49,21 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
 void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
 void ops_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
-void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
+void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		struct fuse_file_info *fi);
 void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
 void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
-void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name,
-		unsigned int flags);
+void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		const char *new_name, unsigned int flags);
 
 /* ---- listing: ops-dir.c --------------------------------------------------------- */
 
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
-void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
+void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		     struct fuse_file_info *fi);
 
 /* ---- contents: ops-file.c --------------------------------------------------------- */
 
@@ -70,21 +72,26 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct 
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t offset,
 	       struct fuse_file_info *fi);
 void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi); /* fsyncdir as well */
-void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi);
+void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+		   struct fuse_file_info *fi);
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi);
-void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset, struct fuse_file_info *in_fi, fuse_ino_t out,
-			 off_t out_offset, struct fuse_file_info *out_fi, size_t size, int flags);
-void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg, struct fuse_file_info *fi,
-	       unsigned int flags, const void *in, size_t in_size, size_t out_size);
+void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset,
+			 struct fuse_file_info *in_fi, fuse_ino_t out, off_t out_offset,
+			 struct fuse_file_info *out_fi, size_t size, int flags);
+void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
+	       struct fuse_file_info *fi, unsigned int flags, const void *in, size_t in_size,
+	       size_t out_size);
 
 /* ---- attributes: ops-attr.c --------------------------------------------------------- */
 
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
+void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+		 struct fuse_file_info *fi);
 void ops_readlink(fuse_req_t req, fuse_ino_t ino);
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
-void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
+void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+		  int flags);
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 

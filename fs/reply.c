@@ -19,7 +19,8 @@ static void tell_failure(struct fs *fs)
 	store_status(fs->store, &status);
 	if (!status.read_only || atomic_flag_test_and_set(&fs->failure_told))
 		return;
-	snprintf(line, sizeof(line), "the store stopped writing: %s (%s); it can be read until it is unmounted",
+	snprintf(line, sizeof(line),
+		 "the store stopped writing: %s (%s); it can be read until it is unmounted",
 		 status.problem ? status.problem : "a write failed", strerror(-status.error));
 	if (fs->events->log)
 		fs->events->log(fs->events->data, line);

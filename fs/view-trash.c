@@ -119,7 +119,8 @@ static uint32_t links_of(const struct entry *e)
 /* Takes the entry's memory. */
 static void inode_of_entry(struct entry *e, struct inode *ret_inode)
 {
-	*ret_inode = (struct inode){ .at = e->at, .item = e->item, .nlink = links_of(e), .value = e->value };
+	*ret_inode =
+		(struct inode){ .at = e->at, .item = e->item, .nlink = links_of(e), .value = e->value };
 	memset(&e->value, 0, sizeof(e->value));
 	if (S_ISDIR(e->item.mode))
 		view_mask(ret_inode, false);
@@ -179,8 +180,8 @@ static int replaced_directory(const struct view *v, uint64_t parent, const char 
 	return result == -ENOENT ? 0 : result;
 }
 
-static int restore(const struct view *v, const struct actor *actor, const struct entry *e, uint64_t from_view,
-		   uint64_t parent, const char *name, unsigned flags)
+static int restore(const struct view *v, const struct actor *actor, const struct entry *e,
+		   uint64_t from_view, uint64_t parent, const char *name, unsigned flags)
 {
 	uint64_t replaced;
 	int result = replaced_directory(v, parent, name, &replaced);
@@ -198,8 +199,9 @@ static int restore(const struct view *v, const struct actor *actor, const struct
 	return 0;
 }
 
-int view_move_out(const struct view *v, const struct actor *actor, const struct node *from, const char *from_name,
-		  const struct node *to, const char *to_name, unsigned flags, struct view_moved *ret_moved)
+int view_move_out(const struct view *v, const struct actor *actor, const struct node *from,
+		  const char *from_name, const struct node *to, const char *to_name, unsigned flags,
+		  struct view_moved *ret_moved)
 {
 	struct entry e = { 0 };
 	int result;
@@ -235,8 +237,9 @@ static uint64_t covered_directory(const struct view *v, const struct node *to, c
 	return id;
 }
 
-int view_move_in(const struct view *v, const struct actor *actor, const struct node *from, const char *from_name,
-		 const struct node *to, const char *to_name, unsigned flags, struct view_moved *ret_moved)
+int view_move_in(const struct view *v, const struct actor *actor, const struct node *from,
+		 const char *from_name, const struct node *to, const char *to_name, unsigned flags,
+		 struct view_moved *ret_moved)
 {
 	struct inode inode = { 0 };
 	uint64_t covered;
@@ -302,8 +305,8 @@ static int remove_entry(const struct view *v, const struct actor *actor, const s
 	return 0;
 }
 
-int view_remove(const struct view *v, const struct actor *actor, const struct node *from, const char *name,
-		bool directory)
+int view_remove(const struct view *v, const struct actor *actor, const struct node *from,
+		const char *name, bool directory)
 {
 	struct entry e = { 0 };
 	int result = find(v, from->id, name, &e);
@@ -325,7 +328,8 @@ static bool is_fact(const char *name)
 	return false;
 }
 
-ssize_t view_fact(const struct view *v, const struct node *node, const char *name, char *buffer, size_t size)
+ssize_t view_fact(const struct view *v, const struct node *node, const char *name, char *buffer,
+		  size_t size)
 {
 	struct inode inode = { 0 };
 	struct entry e;

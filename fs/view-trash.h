@@ -44,23 +44,26 @@ struct view_moved {
  * rename(2) out of a view into a live directory. 0; -EROFS: a live directory's
  * mirror; -EINVAL: flags other than RENAME_NOREPLACE; as lifecycle_restore.
  */
-int view_move_out(const struct view *v, const struct actor *actor, const struct node *from, const char *from_name,
-		  const struct node *to, const char *to_name, unsigned flags, struct view_moved *ret_moved);
+int view_move_out(const struct view *v, const struct actor *actor, const struct node *from,
+		  const char *from_name, const struct node *to, const char *to_name, unsigned flags,
+		  struct view_moved *ret_moved);
 /*
  * rename(2) from a live directory into a view: deletes, if the view is of that
  * very directory's trash and the name stays. -EROFS otherwise.
  */
-int view_move_in(const struct view *v, const struct actor *actor, const struct node *from, const char *from_name,
-		 const struct node *to, const char *to_name, unsigned flags, struct view_moved *ret_moved);
+int view_move_in(const struct view *v, const struct actor *actor, const struct node *from,
+		 const char *from_name, const struct node *to, const char *to_name, unsigned flags,
+		 struct view_moved *ret_moved);
 /* unlink(2) or rmdir(2) in a view: purges. -EISDIR, -ENOTDIR, -ENOTEMPTY. */
-int view_remove(const struct view *v, const struct actor *actor, const struct node *from, const char *name,
-		bool directory);
+int view_remove(const struct view *v, const struct actor *actor, const struct node *from,
+		const char *name, bool directory);
 
 /* Lists; as lifecycle_list. `row` gets entries whose items are as shown. */
 int view_list(const struct view *v, uint64_t directory, const struct key *after,
 	      bool (*row)(void *data, const struct entry *entry, const struct key *key), void *data);
 
 /* A fact (lifecycle_fact) of the deleted item that a node is. Its length; -ENODATA: no fact, or not deleted. */
-ssize_t view_fact(const struct view *v, const struct node *node, const char *name, char *buffer, size_t size);
+ssize_t view_fact(const struct view *v, const struct node *node, const char *name, char *buffer,
+		  size_t size);
 
 #endif

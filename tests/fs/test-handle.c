@@ -84,7 +84,9 @@ END_TEST
 
 START_TEST(far_back_repeats_but_never_skips)
 {
-	enum { MANY = 100000 };
+	enum {
+		MANY = 100000
+	};
 	static uint64_t cookies[MANY];
 	struct key key;
 
