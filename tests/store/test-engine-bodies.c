@@ -71,6 +71,9 @@ static uint64_t seek(uint64_t offset, bool data)
 	return at;
 }
 
+/* No engine tells data from holes by larger pieces than this. */
+#define BLOCK (UINT64_C(64) << 10)
+
 /* What the engine allocates at the least. */
 static uint64_t unit_of_engine(void)
 {
@@ -130,8 +133,9 @@ START_TEST(test_a_sparse_body_occupies_what_it_holds)
 	ck_assert_uint_eq(usage(BODY), 2 * unit);
 	expect_pattern(BODY, far, 100);
 	expect_zeros(BODY, far - 1000, 1000);
-	ck_assert_uint_eq(seek(far / 2, true) / unit, far / unit);
-	ck_assert_uint_eq(seek(far, false), far + unit);
+	ck_assert_uint_eq(seek(far / 2, true) / BLOCK, far / BLOCK);
+	ck_assert_uint_ge(seek(far, false), far + 100);
+	ck_assert_uint_le(seek(far, false), far + BLOCK);
 	ck_assert_int_eq(store_checkpoint(store), 0);
 	ck_assert_uint_eq(usage(BODY), 2 * unit);
 	expect_pattern(BODY, far, 100);
@@ -165,6 +169,8 @@ START_TEST(test_zeroing_more_than_there_is)
 	engine_start(_i);
 	write_pattern(BODY, 1000, 5000);
 	ck_assert_int_eq(transact1(op_zero(BODY, 0, INT64_MAX)), 0);
+	expect_zeros(BODY, 0, 10000);
+	ck_assert_int_eq(store_checkpoint(store), 0);
 	expect_zeros(BODY, 0, 10000);
 	ck_assert_uint_eq(usage(BODY), 0);
 	ck_assert_uint_eq(seek(0, true), UINT64_MAX);
@@ -268,27 +274,48 @@ START_TEST(test_data_and_item_change_together)
 }
 END_TEST
 
-/* Data and holes of every other unit, by seeking from every offset that matters. */
-START_TEST(test_seeking_is_exact_in_the_unit)
+/* Data and holes in turn, by seeking from every offset that matters. */
+START_TEST(test_seeking_tells_data_from_holes)
 {
-	uint64_t unit;
+	uint64_t end = 39 * BLOCK;
 
 	engine_start(_i);
-	unit = unit_of_engine();
 	for (uint64_t i = 0; i < 40; i += 2)
-		write_pattern(BODY, i * unit, unit);
+		write_pattern(BODY, i * BLOCK, BLOCK);
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint64_t i = 0; i < 40; i++) {
-			uint64_t at = i * unit, next_data = i % 2 ? at + unit : at;
+			uint64_t at = i * BLOCK, next_data = i % 2 ? at + BLOCK : at;
 
-			ck_assert_uint_eq(seek(at, true), next_data < 39 * unit ? next_data : UINT64_MAX);
-			ck_assert_uint_eq(seek(at, false), i % 2 ? at : at + unit);
-			ck_assert_uint_eq(seek(at + 7, true), i % 2 ? (i < 39 ? at + unit : UINT64_MAX) : at + 7);
-			ck_assert_uint_eq(seek(at + 7, false), i % 2 ? at + 7 : at + unit);
+			ck_assert_uint_eq(seek(at, true), next_data < end ? next_data : UINT64_MAX);
+			ck_assert_uint_eq(seek(at, false), i % 2 ? at : at + BLOCK);
+			ck_assert_uint_eq(seek(at + 7, true), i % 2 ? (i < 39 ? at + BLOCK : UINT64_MAX) : at + 7);
+			ck_assert_uint_eq(seek(at + 7, false), i % 2 ? at + 7 : at + BLOCK);
 		}
 		ck_assert_int_eq(store_checkpoint(store), 0);
 	}
-	ck_assert_uint_eq(usage(BODY), 20 * unit);
+	ck_assert_uint_eq(usage(BODY), 20 * BLOCK);
+	engine_stop();
+}
+END_TEST
+
+/* Whatever the pieces are, a byte that was written is never called a hole. */
+START_TEST(test_seeking_never_calls_data_a_hole)
+{
+	uint64_t at = 0;
+
+	engine_start(_i);
+	for (uint64_t i = 1; i < 30; i++) {
+		at += i * 1777;
+		write_pattern(BODY, at, i);
+		if (i % 8 == 0)
+			ck_assert_int_eq(store_checkpoint(store), 0);
+		for (uint64_t back = 0; back < 3; back++)
+			ck_assert_uint_le(seek(at - back * 600, true), at);
+		ck_assert_uint_eq(seek(at, true), at);
+		ck_assert_uint_eq(seek(at + i - 1, true), at + i - 1);
+		ck_assert_uint_ge(seek(at, false), at + i);
+		ck_assert_uint_eq(seek(at + BLOCK, true), UINT64_MAX);
+	}
 	engine_stop();
 }
 END_TEST
@@ -338,7 +365,8 @@ TCase *engine_bodies(void)
 	add_engine_test(t, test_a_freed_body_is_gone);
 	add_engine_test(t, test_body_operations_happen_in_their_order);
 	add_engine_test(t, test_data_and_item_change_together);
-	add_engine_test(t, test_seeking_is_exact_in_the_unit);
+	add_engine_test(t, test_seeking_tells_data_from_holes);
+	add_engine_test(t, test_seeking_never_calls_data_a_hole);
 	add_engine_test(t, test_rewriting_does_not_add_up);
 	add_engine_test(t, test_invalid_body_calls_are_refused);
 	return t;

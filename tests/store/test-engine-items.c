@@ -437,19 +437,6 @@ START_TEST(test_adding_changes_the_version)
 }
 END_TEST
 
-START_TEST(test_adding_to_another_item_is_refused)
-{
-	struct key key;
-
-	engine_start(_i);
-	key = meta_key("text");
-	put(key, "not numbers", NULL);
-	ck_assert_int_eq(transact1(op_add(key, 0, 1)), -EBADMSG);
-	ck_assert(item_is(key, "not numbers", ""));
-	engine_stop();
-}
-END_TEST
-
 /* ---- the rest ----------------------------------------------------------- */
 
 START_TEST(test_what_was_acknowledged_outlives_closing)
@@ -537,7 +524,6 @@ TCase *engine_items(void)
 	add_engine_test(t, test_a_deleted_item_does_not_fill_the_live_range);
 	add_engine_test(t, test_counters_add_up);
 	add_engine_test(t, test_adding_changes_the_version);
-	add_engine_test(t, test_adding_to_another_item_is_refused);
 	add_engine_test(t, test_what_was_acknowledged_outlives_closing);
 	add_engine_test(t, test_invalid_reads_are_refused);
 	add_engine_test(t, test_space_and_status_answer);

@@ -165,6 +165,19 @@ START_TEST(test_retrying_has_an_end)
 }
 END_TEST
 
+START_TEST(test_adding_to_another_item_is_refused)
+{
+	struct key key;
+
+	start();
+	key = meta_key("text");
+	put(key, "not numbers", NULL);
+	ck_assert_int_eq(transact1(op_add(key, 0, 1)), -EBADMSG);
+	ck_assert(item_is(key, "not numbers", ""));
+	engine_stop();
+}
+END_TEST
+
 /* A page is never longer than 100 rows, and says so. */
 START_TEST(test_pages_are_short)
 {
@@ -200,6 +213,7 @@ TCase *engine_memory(void)
 	tcase_add_test(t, test_another_client_comes_before);
 	tcase_add_test(t, test_numbers_stand_faults);
 	tcase_add_test(t, test_retrying_has_an_end);
+	tcase_add_test(t, test_adding_to_another_item_is_refused);
 	tcase_add_test(t, test_pages_are_short);
 	return t;
 }

@@ -8,17 +8,14 @@
 const struct engine_case engines[] = {
 	{ "memory, ordered names", false, STORE_NAMES_ORDERED },
 	{ "memory, sealed names", false, STORE_NAMES_SEALED },
-#ifdef TEST_ENGINE_LOCAL
 	{ "local, ordered names", true, STORE_NAMES_ORDERED },
 	{ "local, sealed names", true, STORE_NAMES_SEALED },
-#endif
 };
 const int engines_count = ARRAY_SIZE(engines);
 
 struct store *store;
 struct test_clock now;
 
-#ifdef TEST_ENGINE_LOCAL
 static void open_local(void)
 {
 	struct store_open_options options = { .clock = &now.clock, .map_bytes = 256 << 20 };
@@ -39,16 +36,6 @@ static void create_local(enum store_names names)
 	snprintf(path, sizeof(path), "%s/store", test_directory());
 	ck_assert_int_eq(store_create(path, &options), 0);
 }
-
-#else
-static void open_local(void)
-{
-}
-
-static void create_local(enum store_names names)
-{
-}
-#endif
 
 void engine_start(int engine)
 {
