@@ -198,6 +198,37 @@ int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid,
 	return 0;
 }
 
+/* An open one is closed from what is in memory. Should the commit fail, it says one entry too many: no harm. */
+static bool batch_extend_open(struct lifecycle *l, uint64_t batch, uint64_t seq, uint64_t bytes)
+{
+	for (struct open_batch *b = l->batches; b; b = b->next) {
+		if (b->record.seq != batch)
+			continue;
+		b->record.last_seq = util_max(b->record.last_seq, seq);
+		b->record.count++;
+		b->record.bytes += bytes;
+		return true;
+	}
+	return false;
+}
+
+int batch_extend(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t seq, uint64_t bytes)
+{
+	struct batch batch;
+	int result;
+
+	if (!d->batch || batch_extend_open(l, d->batch, seq, bytes))
+		return 0;
+	result = record_get_batch(l->store, d->uid, d->batch, &batch);
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	batch.last_seq = util_max(batch.last_seq, seq);
+	batch.count++;
+	batch.bytes += bytes;
+	transaction_put_batch(t, &batch, batch.version);
+	return 0;
+}
+
 /* ---- entries of a batch ----------------------------------------------------------- */
 
 struct row_scan {

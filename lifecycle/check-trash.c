@@ -85,10 +85,9 @@ struct row_check {
 /* What the batches are compared with: TRASH rows by the batch of the deletion, EXP rows by that of the purge. */
 static int note_batch(struct check *c, const struct trash_row *row, const struct item *item, uint64_t seq, bool due)
 {
-	bool purged = item->deletion.flags & DELETION_PURGED;
-	struct mark mark = { .id = row->batch, .directory = seq, .flags = purged ? MARK_PURGED : 0 };
+	struct mark mark = { .id = row->batch, .directory = seq };
 
-	if (!row->batch || (due && !purged))
+	if (!row->batch || (due && !(item->deletion.flags & DELETION_PURGED)))
 		return 0;
 	return marks_add(due ? &c->purged : &c->entries, &mark);
 }
@@ -171,29 +170,6 @@ static size_t batch_rows_of(struct marks *rows, uint64_t batch, size_t *ret_firs
 }
 
 /*
- * What was still live in a directory that was discarded whole, and purged there
- * later, is counted to the directory's batch, whenever that ended.
- */
-static bool went_with_directory(struct check *c, const struct mark *row)
-{
-	struct tree_directory parent;
-	struct trash_row trash;
-	struct key_parts parts;
-	uint64_t version;
-	bool with;
-
-	if (row->flags & MARK_PURGED)
-		return true;
-	if (record_get_trash(c->store, row->directory, &trash, &version) ||
-	    key_parse(store_codec(c->store), trash.key.bytes, trash.key.size, &parts) ||
-	    tree_load(c->store, parts.id, &parent))
-		return false;
-	with = !tree_is_live(&parent) && parent.own.deletion.batch == row->id;
-	tree_release(&parent);
-	return with;
-}
-
-/*
  * A closed batch says how many entries it had; what came back or was destroyed
  * since is no longer there, so fewer are no fault. A purge's rows lie in EXP, in
  * another order.
@@ -212,7 +188,7 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 			fault = "an entry of it was deleted before it began";
 		else if (seq <= last)
 			inside++;
-		else if (!went_with_directory(c, &rows->items[i]))
+		else
 			fault = "an entry of it was deleted after it ended";
 	}
 	if (fault)
@@ -254,7 +230,7 @@ int check_batches(struct check *c)
 	for (size_t i = 0; i < c->entries.count && !result; i++) {
 		const struct mark *row = &c->entries.items[i];
 
-		if (!(row->flags & (MARK_REACHED | MARK_PURGED)) && (!i || row[-1].id != row->id))
+		if (!(row->flags & MARK_REACHED) && (!i || row[-1].id != row->id))
 			check_problem_of(c, "(batch)", "entries of batch %" PRIu64 " are in the trash, but it has no record",
 					 row->id);
 	}

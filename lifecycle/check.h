@@ -20,7 +20,6 @@ enum mark_flag {
 	MARK_DIRECTORY = 1 << 2,
 	MARK_REACHED = 1 << 3, /* directories: a walk upwards ended at the root */
 	MARK_WALKED = 1 << 4, /* directories: on the present walk */
-	MARK_PURGED = 1 << 5, /* deleted items: hidden by a purge */
 };
 
 /* One thing seen. What the fields mean is said where an array of them is declared. */

@@ -128,6 +128,8 @@ int batch_close_idle(struct lifecycle *l, bool all, int64_t *ret_next_boot_ns);
 int batch_recover(struct lifecycle *l);
 /* Removes records of which no entry is left, a few at a time. */
 int batch_prune(struct lifecycle *l);
+/* Adds to `t` that the batch of `d`, closed or not, has an entry more, deleted at `seq`. 0, negative errno. */
+int batch_extend(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t seq, uint64_t bytes);
 /* Adds to `t` that `count` entries of a batch came back. 0, negative errno. */
 int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq, uint64_t count);
 

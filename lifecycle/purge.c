@@ -61,6 +61,8 @@ static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r
 	tree_put_own(&t, l->store, parent);
 	batch_add(&t, p->batch);
 	if (!result)
+		result = batch_extend(l, &t, &r->deletion, r->to.seq, S_ISREG(r->victim.mode) ? r->victim.size : 0);
+	if (!result)
 		result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
 	if (!result && l->hooks.changed)
 		l->hooks.changed(l->hooks.data, &change);
