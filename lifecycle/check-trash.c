@@ -193,9 +193,11 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 	}
 	if (fault)
 		check_problem_of(c, what, "wrong batch range: %s", fault);
-	if (batch->last_seq && (batch->purge ? count : inside) > batch->count)
-		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there", batch->count,
-				 batch->purge ? count : inside);
+	if (batch->last_seq && !batch->purge && inside + batch->restored > batch->count)
+		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there and %" PRIu64
+				 " came back", batch->count, inside, batch->restored);
+	if (batch->last_seq && batch->purge && count > batch->count)
+		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there", batch->count, count);
 }
 
 static int check_batch(struct check *c, const struct store_row *row, void *data)
