@@ -169,7 +169,9 @@ static void prune_add(struct lifecycle *l, struct transaction *t, struct tree_di
 	transaction_empty(t, &range, &key);
 }
 
-/* 1: pruned, *ret_parent is next; 0: the mark stays. */
+#define PRUNED 3
+
+/* PRUNED, *ret_parent is next; 0: the mark stays. */
 static int prune_one(struct lifecycle *l, uint64_t directory, uint64_t *ret_parent)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
@@ -196,9 +198,7 @@ static int prune_one(struct lifecycle *l, uint64_t directory, uint64_t *ret_pare
 	result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
 	if (!result) {
 		*ret_parent = d.guard.at.directory;
-		result = 1;
-	} else if (result == STORE_CONFLICT) {
-		result = 0;
+		result = PRUNED;
 	}
 out:
 	tree_release(&d);
@@ -207,10 +207,11 @@ out:
 
 int shadow_prune(struct lifecycle *l, uint64_t directory)
 {
+	struct store_retry retry = { 0 };
 	int result;
 
-	/* A conflict means that somebody deleted something here: then the mark is needed. */
-	while ((result = prune_one(l, directory, &directory)) == 1)
-		;
+	do
+		result = prune_one(l, directory, &directory);
+	while (result == PRUNED || store_retry(&retry, &result));
 	return result;
 }

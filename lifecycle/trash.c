@@ -304,13 +304,13 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 	struct item item;
 	int result = destroy_file(l, at, COUNTER_DESTROYED_VERSIONS, &total);
 
-	if (result != -EBUSY && result != -EISDIR)
-		return result;
-	result = record_get_item(l->store, at, false, &value, &item);
-	if (!result)
-		result = deletion_doom(l, at, &item);
-	if (!result)
-		sweeper_expect(l, 0);
+	if (result == -EBUSY || result == -EISDIR) {
+		result = record_get_item(l->store, at, false, &value, &item);
+		if (!result)
+			result = deletion_doom(l, at, &item);
+		if (!result)
+			sweeper_expect(l, 0);
+	}
 	return result;
 }
 
@@ -349,8 +349,14 @@ static void evict_versions(struct lifecycle *l, const struct removal *r)
 		return;
 	if (versions_over_cap(l, &r->to, policy.versions, over, &count))
 		return;
-	for (size_t i = 0; i < count; i++)
-		evict_version(l, &over[i]);
+	for (size_t i = 0; i < count; i++) {
+		struct store_retry retry = { 0 };
+		int result;
+
+		do
+			result = evict_version(l, &over[i]);
+		while (store_retry(&retry, &result));
+	}
 }
 
 /* What is kept for no time at all. If it is open it stays until lifecycle_note_released. Returns when to look again. */
