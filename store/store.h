@@ -84,7 +84,7 @@ enum store_op_kind {
 	STORE_BODY_WRITE, /* `bytes` at `offset` of `body` */
 	STORE_BODY_ZERO, /* the range reads as zeros from now on and is given back where it can be */
 	STORE_BODY_TRUNCATE, /* all from `offset` on is gone and reads as zeros */
-	STORE_BODY_FREE, /* the body is destroyed; its space comes back in the background */
+	STORE_BODY_FREE, /* the body is destroyed, its id never used again; its space comes back in the background */
 };
 
 enum store_condition {

@@ -13,6 +13,7 @@
 #define BODY_SIZE 400000
 
 static uint64_t random_state;
+static uint64_t bodies[BODIES]; /* ids in use: one that was freed is not used again */
 
 static uint64_t draw(uint64_t below)
 {
@@ -68,9 +69,17 @@ static struct store_op draw_item_op(struct step *step, struct store *s)
 	}
 }
 
+static bool frees(const struct step *step, uint64_t body)
+{
+	for (size_t i = 0; i < step->count; i++)
+		if (step->ops[i].kind == STORE_BODY_FREE && step->ops[i].body == body)
+			return true;
+	return false;
+}
+
 static struct store_op draw_body_op(struct step *step)
 {
-	uint64_t body = 90 + draw(BODIES), offset = draw(BODY_SIZE), size = 1 + draw(sizeof(step->bytes) - 1);
+	uint64_t body = bodies[draw(BODIES)], offset = draw(BODY_SIZE), size = 1 + draw(sizeof(step->bytes) - 1);
 
 	switch (draw(6)) {
 	case 0:
@@ -95,7 +104,7 @@ static void draw_step(struct step *step, struct store *s)
 	while (step->count < wanted) {
 		struct store_op op = draw(3) ? draw_item_op(step, s) : draw_body_op(step);
 
-		if (op.kind <= STORE_ADD && key_is_taken(step, &op.key))
+		if (op.kind <= STORE_ADD ? key_is_taken(step, &op.key) : frees(step, op.body))
 			continue;
 		step->ops[step->count++] = op;
 	}
@@ -179,7 +188,7 @@ static void expect_same(struct store *reference)
 	for (uint64_t i = 0; i < DIRECTORIES; i++)
 		expect_same_directory(reference, 20 + i);
 	for (uint64_t i = 0; i < BODIES; i++)
-		expect_same_body(reference, 90 + i);
+		expect_same_body(reference, bodies[i]);
 	key_meta("n", &key);
 	if (store_get(reference, &key, true, &value))
 		return;
@@ -195,13 +204,19 @@ static void run_random(int engine, uint64_t seed, int steps)
 {
 	struct step *step = malloc(sizeof(*step));
 	struct store *reference;
+	int result;
 
+	for (size_t i = 0; i < BODIES; i++)
+		bodies[i] = 90 + i;
 	random_state = seed;
 	engine_start(engine);
 	ck_assert_int_eq(store_open_memory(&now.clock, STORE_NAMES_ORDERED, &reference), 0);
 	for (int i = 0; i < steps; i++) {
 		draw_step(step, reference);
-		ck_assert_int_eq(take_step(step, reference), take_step(step, store));
+		result = take_step(step, reference);
+		ck_assert_int_eq(result, take_step(step, store));
+		for (size_t b = 0; b < BODIES && !result; b++)
+			bodies[b] += frees(step, bodies[b]) ? BODIES : 0;
 		if (draw(60) == 0)
 			ck_assert_int_eq(store_checkpoint(store), 0);
 		if (draw(150) == 0)
