@@ -222,6 +222,20 @@ static void unpin(struct segments *s, struct segment *segment)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* A symlink or FIFO in the place of a segment is none: it is neither followed nor waited for. */
+static int open_file(struct segments *s, const char *name)
+{
+	int fd = openat(s->fd, name, (s->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -ENOENT : -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
 /* A pinned segment that exists. */
 static int pin(struct segments *s, uint32_t number, struct segment **ret_segment)
 {
@@ -233,9 +247,9 @@ static int pin(struct segments *s, uint32_t number, struct segment **ret_segment
 	pthread_mutex_lock(&s->lock);
 	segment = find_open(s, number);
 	if (!segment) {
-		fd = openat(s->fd, name, (s->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW);
+		fd = open_file(s, name);
 		if (fd < 0)
-			r = -errno;
+			r = fd;
 		else if (!(segment = remember(s, number, fd))) {
 			close(fd);
 			r = -ENOMEM;
