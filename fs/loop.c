@@ -88,7 +88,7 @@ static int64_t now_ns(void)
 /* Our control group's path (version 2), or "". */
 static void read_cgroup(char *path, size_t size)
 {
-	char line[320];
+	char line[256];
 	FILE *f = fopen("/proc/self/cgroup", "re");
 
 	path[0] = '\0';
@@ -97,7 +97,7 @@ static void read_cgroup(char *path, size_t size)
 	while (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0)
-			snprintf(path, size, "%s", line + 3);
+			snprintf(path, size, "%s", line + strlen("0::"));
 	}
 	fclose(f);
 }

@@ -1,9 +1,9 @@
 /*
  * mount.c - fs_run: puts a mount together, waits for its end, takes it apart.
  *
- * Taking apart goes from the outside in, and requests are served until nobody
- * can wait for one any more: jobs, sweeper and notifier end first, since each
- * may be held up by the kernel until a request is answered.
+ * Taking apart goes from the outside in. Requests are served until the notifier
+ * has ended, since the kernel may hold it up until one is answered; jobs, which
+ * wait for the notifier and whom requests ask, come last.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -214,8 +214,6 @@ static int serve(struct fs *fs, int signal_fd)
 	}
 	if (sweep)
 		lifecycle_sweeper_stop(fs->lifecycle);
-	control_close(fs->control);
-	fs->control = NULL;
 	notify_stop(fs->notifier);
 	loop_stop(fs->loop);
 	return result;
@@ -297,6 +295,7 @@ static int open_layers(struct fs *fs)
 
 static void close_layers(struct fs *fs)
 {
+	control_close(fs->control);
 	namei_close(fs->namei);
 	lifecycle_close(fs->lifecycle);
 	notify_free(fs->notifier);

@@ -1,9 +1,9 @@
 /*
  * ops-attr.c - attributes, symlink targets, extended attributes, statfs.
  */
+#include <linux/xattr.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/xattr.h>
 
 #include "fs/ops.h"
 #include "fs/view-control.h"
@@ -214,6 +214,14 @@ static bool has_xattrs(const struct node *node)
 	       !(node->kind == NODE_VIEW && node->at.state == KEY_ACT);
 }
 
+/* ACLs that nobody enforces must not look as if they were kept. */
+static int acl_refused(const struct fs *fs, const char *name)
+{
+	static const char prefix[] = XATTR_SYSTEM_PREFIX "posix_acl_";
+
+	return !fs->options->acl && strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? -EOPNOTSUPP : 0;
+}
+
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct fs *fs = session_fs(req);
@@ -222,6 +230,7 @@ void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	int result;
 
 	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	OPS_TRY(req, acl_refused(fs, name));
 	if (!has_xattrs(&node)) {
 		fuse_reply_err(req, ENODATA);
 		return;
@@ -267,6 +276,7 @@ void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *
 	struct node node;
 	int result;
 
+	OPS_TRY(req, acl_refused(fs, name));
 	OPS_TRY(req, changeable(fs, ino, &node));
 	ops_actor(req, &actor);
 	do

@@ -2,12 +2,12 @@
  * mount-memory.c - mounts a store in memory, for tests of what the kernel takes
  * part in. It is gone with the process.
  *
- *     mount-memory [-o OPTIONS] [-d] [-w] [-a] [-n] [-s] MOUNTPOINT
+ *     mount-memory [-o OPTIONS] [-d] [-w] [-a] [-n] [-s] [-c] MOUNTPOINT
  *
  * -o for the kernel and libfuse, -d traces requests, -w has the kernel's
- * writeback cache, -a POSIX ACLs, -n no busy poll, -s sealed names. Prints
- * "mounted" when the mount answers; runs in the foreground until unmounted or
- * told to stop.
+ * writeback cache, -a POSIX ACLs, -n no busy poll, -s sealed names, -c checks
+ * the whole store in the end. Prints "mounted" when the mount answers; runs in
+ * the foreground until unmounted or told to stop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fs/fs.h"
-#include "lifecycle/tree.h"
+#include "lifecycle/lifecycle.h"
 #include "store/util.h"
 
 static void on_mounted(void *data)
@@ -31,11 +31,27 @@ static void on_log(void *data, const char *text)
 
 static int usage(void)
 {
-	fputs("usage: mount-memory [-o OPTIONS] [-d] [-w] [-a] [-n] [-s] MOUNTPOINT\n", stderr);
+	fputs("usage: mount-memory [-o OPTIONS] [-d] [-w] [-a] [-n] [-s] [-c] MOUNTPOINT\n", stderr);
 	return 2;
 }
 
-static int run(const struct fs_options *options, enum store_names names)
+static void on_problem(void *data, const char *path, const char *text)
+{
+	fprintf(stderr, "mount-memory: %s: %s\n", path, text);
+}
+
+static int check(struct store *store)
+{
+	struct check_result found = { 0 };
+	int result = lifecycle_check(store, on_problem, NULL, NULL, &found);
+
+	if (result == 0)
+		printf("checked %llu items, %llu problems\n", (unsigned long long)found.items,
+		       (unsigned long long)found.problems);
+	return result ? result : found.problems ? -EUCLEAN : 0;
+}
+
+static int run(const struct fs_options *options, enum store_names names, bool checked)
 {
 	const struct fs_events events = { .mounted = on_mounted, .log = on_log };
 	struct store *store;
@@ -45,6 +61,8 @@ static int run(const struct fs_options *options, enum store_names names)
 		result = tree_format(store, 0755, geteuid(), getegid());
 	if (result == 0)
 		result = fs_run(store, options, &events);
+	if (result == 0 && checked)
+		result = check(store);
 	if (result == 0)
 		result = store_close(store);
 	if (result)
@@ -56,9 +74,10 @@ int main(int argc, char **argv)
 {
 	struct fs_options options = { .source = "memory", .busy_poll = true, .sweeper = true };
 	enum store_names names = STORE_NAMES_ORDERED;
+	bool checked = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "o:dwans")) != -1) {
+	while ((option = getopt(argc, argv, "o:dwansc")) != -1) {
 		switch (option) {
 		case 'o':
 			options.fuse_options = optarg;
@@ -78,6 +97,9 @@ int main(int argc, char **argv)
 		case 's':
 			names = STORE_NAMES_SEALED;
 			break;
+		case 'c':
+			checked = true;
+			break;
 		default:
 			return usage();
 		}
@@ -90,5 +112,5 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	options.mount_point = mount_point;
-	return run(&options, names);
+	return run(&options, names, checked);
 }
