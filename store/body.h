@@ -20,15 +20,22 @@
 
 #define BODY_CHUNK_SIZE UINT32_C(32768)
 #define BODY_ALIGN UINT32_C(4096) /* runs in segments start at multiples of it */
+#define BODY_UNIT UINT32_C(4096) /* of holes: a chunk stores those of its units that hold data */
+#define BODY_UNITS (BODY_CHUNK_SIZE / BODY_UNIT)
 #define BODY_GROUP 32 /* references in one BODY item */
-#define BODY_REF_SIZE 52 /* encoded */
+#define BODY_REF_SIZE 53 /* encoded */
 #define BODY_GROUP_MAX (4 + BODY_GROUP * BODY_REF_SIZE) /* encoded */
 
-/* Where a chunk is. `length` of 0: there is none, it reads as zeros. */
+/*
+ * Where a chunk is. `length` of 0: there is none, it reads as zeros. Units that
+ * are holes are not stored: what is stored are the others, one behind the
+ * other, the last of them as far as it goes.
+ */
 struct body_ref {
 	uint32_t segment;
 	uint32_t offset;
-	uint32_t length; /* of ciphertext and plaintext; zeros follow up to the end of the chunk */
+	uint32_t length; /* of what is stored, sealed or not */
+	uint8_t units; /* which units hold data; bit 0 is the first */
 	uint8_t nonce[SEAL_NONCE_SIZE];
 	uint8_t tag[SEAL_TAG_SIZE];
 };
@@ -51,6 +58,25 @@ static inline uint32_t body_run_size(uint32_t length)
 {
 	return (length + BODY_ALIGN - 1) / BODY_ALIGN * BODY_ALIGN;
 }
+
+#define BODY_UNITS_ALL 0xff
+
+/* Whether what is stored is the chunk from its beginning, without a hole in between. */
+static inline bool body_units_plain(uint8_t units)
+{
+	return !(units & (units + 1));
+}
+
+/* Units that bytes [from, to) touch. */
+uint8_t body_units_touched(uint32_t from, uint32_t to);
+/* Units that lie in [from, to) whole. */
+uint8_t body_units_covered(uint32_t from, uint32_t to);
+/* Bytes from the chunk's beginning to the end of its data. */
+uint32_t body_ref_end(const struct body_ref *ref);
+/* From what is stored to the whole chunk, in place, zeros where there is nothing. */
+void body_expand(const struct body_ref *ref, uint8_t chunk[BODY_CHUNK_SIZE]);
+/* The other way: moves the units together. `end`: of the data. Returns the length to be stored. */
+uint32_t body_compact(uint8_t units, uint32_t end, uint8_t chunk[BODY_CHUNK_SIZE]);
 
 bool body_ref_equal(const struct body_ref *a, const struct body_ref *b);
 

@@ -20,6 +20,8 @@ struct view {
 	bool below; /* the base is what the index says */
 	struct body_ref ref; /* the base; length 0: zeros */
 	uint32_t limit; /* bytes of the base that count */
+	uint8_t kept; /* units of the base that are not zeroed */
+	uint8_t added; /* units with data above it */
 	size_t pieces; /* index of its first in window.pieces */
 	size_t pieces_count;
 };
@@ -27,6 +29,7 @@ struct view {
 struct piece {
 	uint32_t offset; /* in the chunk */
 	uint32_t size;
+	bool zeros;
 	size_t bytes_at; /* in window.bytes */
 };
 
@@ -57,10 +60,11 @@ static void copy_extent(struct window *w, const struct overlay_extent *extent, u
 	struct piece piece = {
 		.offset = extent->offset,
 		.size = util_min(extent->size, limit - extent->offset),
+		.zeros = !extent->bytes,
 		.bytes_at = w->bytes.size,
 	};
 
-	if (!w->places_only)
+	if (!w->places_only && extent->bytes)
 		buffer_append(&w->bytes, extent->bytes, piece.size);
 	buffer_append(&w->pieces, &piece, sizeof(piece));
 	w->pieces_count++;
@@ -69,11 +73,15 @@ static void copy_extent(struct window *w, const struct overlay_extent *extent, u
 /* One generation on top of what the view has from below; `limit` is what the generation above leaves of this one. */
 static void view_add_chunk(struct window *w, struct view *view, const struct overlay_chunk *chunk, uint32_t limit)
 {
+	struct overlay_units units = overlay_chunk_units(chunk, limit);
+
 	if (chunk->base != OVERLAY_BELOW) {
 		view->below = false;
 		view->ref = chunk->base == OVERLAY_REF ? chunk->ref->ref : (struct body_ref){ 0 };
 		view->limit = BODY_CHUNK_SIZE;
 	}
+	view->kept &= units.kept;
+	view->added = (view->added & units.kept) | units.added;
 	view->limit = util_min(view->limit, chunk->limit);
 	view->limit = util_min(view->limit, limit);
 	for (const struct overlay_extent *i = chunk->extents; i && i->offset < limit; i = i->next)
@@ -96,7 +104,12 @@ static void look_at_chunk(struct window *w, size_t i)
 	struct overlay_chunk *upper = overlay_chunk_find(e->open, w->body, index), *lower = NULL;
 	struct view *view = &w->views[i];
 
-	*view = (struct view){ .below = true, .limit = BODY_CHUNK_SIZE, .pieces = w->pieces_count };
+	*view = (struct view){
+		.below = true,
+		.limit = BODY_CHUNK_SIZE,
+		.kept = BODY_UNITS_ALL,
+		.pieces = w->pieces_count,
+	};
 	if (e->sealed) {
 		lower = overlay_chunk_find(e->sealed, w->body, index);
 		view->below = lower || !in_hole(e->sealed, w->body, index);
@@ -119,6 +132,7 @@ static bool is_changed(struct engine_local *e, uint64_t body)
 
 static int look_at_overlay(struct window *w)
 {
+	static const struct view untouched = { .below = true, .limit = BODY_CHUNK_SIZE, .kept = BODY_UNITS_ALL };
 	struct engine_local *e = w->e;
 	bool changed;
 	int r;
@@ -132,7 +146,7 @@ static int look_at_overlay(struct window *w)
 		if (changed)
 			look_at_chunk(w, i);
 		else
-			w->views[i] = (struct view){ .below = true, .limit = BODY_CHUNK_SIZE };
+			w->views[i] = untouched;
 	}
 	r = index_reader_renew(w->reader);
 	pthread_mutex_unlock(&e->maps);
@@ -233,21 +247,25 @@ static struct target target_of(const struct window *w, size_t i, uint64_t offset
 	};
 }
 
-/* The base's bytes: `cipher` holds ref->length of them. */
-static int fill_base(struct window *w, size_t i, struct target t, uint8_t *cipher)
+/* The base's bytes: `cipher` holds ref->length of them; `spare` has room for a chunk. */
+static int fill_base(struct window *w, size_t i, struct target t, uint8_t *cipher, uint8_t *spare)
 {
 	const struct view *view = &w->views[i];
-	uint32_t have = util_min(view->ref.length, view->limit);
+	bool plain = body_units_plain(view->ref.units);
+	bool direct = plain && t.from == 0 && t.size >= view->ref.length;
+	uint32_t have = util_min(body_ref_end(&view->ref), view->limit);
 	uint32_t size = have > t.from ? util_min(have - t.from, t.size) : 0;
-	bool direct = t.from == 0 && t.size >= view->ref.length;
+	uint8_t *to = direct ? t.to : plain ? cipher : spare;
 	int r = 0;
 
 	if (size)
-		r = body_chunk_unseal(w->e->keys, w->body, w->first + i, &view->ref, cipher, direct ? t.to : cipher);
+		r = body_chunk_unseal(w->e->keys, w->body, w->first + i, &view->ref, cipher, to);
 	if (r < 0)
 		return r;
+	if (size && !plain)
+		body_expand(&view->ref, to);
 	if (size && !direct)
-		memcpy(t.to, cipher + t.from, size);
+		memcpy(t.to, to + t.from, size);
 	memset(t.to + size, 0, t.size - size);
 	return 0;
 }
@@ -261,7 +279,9 @@ static void fill_pieces(const struct window *w, size_t i, struct target t)
 		uint32_t from = util_max(pieces[n].offset, t.from);
 		uint32_t to = util_min(pieces[n].offset + pieces[n].size, t.from + t.size);
 
-		if (from < to)
+		if (from < to && pieces[n].zeros)
+			memset(t.to + (from - t.from), 0, to - from);
+		else if (from < to)
 			memcpy(t.to + (from - t.from), w->bytes.bytes + pieces[n].bytes_at + (from - pieces[n].offset),
 			       to - from);
 	}
@@ -273,7 +293,7 @@ static bool needs_base(const struct window *w, size_t i, struct target t)
 	const struct view *view = &w->views[i];
 	const struct piece *pieces = (struct piece *)w->pieces.bytes + view->pieces;
 
-	if (util_min(view->ref.length, view->limit) <= t.from)
+	if (util_min(body_ref_end(&view->ref), view->limit) <= t.from)
 		return false;
 	for (size_t n = 0; n < view->pieces_count; n++)
 		if (pieces[n].offset <= t.from && pieces[n].offset + pieces[n].size >= t.from + t.size)
@@ -298,20 +318,21 @@ static size_t run_length(const struct window *w, size_t i, uint64_t offset, uint
 }
 
 static int fill_run(struct window *w, size_t i, size_t count, uint64_t offset, uint8_t *buffer, size_t size,
-		    uint8_t *scratch)
+		    uint8_t *scratch, uint8_t *spare)
 {
 	const struct body_ref *first = &w->views[i].ref, *last = &w->views[i + count - 1].ref;
 	int r = read_place(w->e, first->segment, first->offset, scratch, last->offset + last->length - first->offset);
 
 	for (size_t n = i; n < i + count && r == 0; n++)
 		r = fill_base(w, n, target_of(w, n, offset, buffer, size),
-			      scratch + (w->views[n].ref.offset - first->offset));
+			      scratch + (w->views[n].ref.offset - first->offset), spare);
 	return r;
 }
 
 static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 {
-	_cleanup_free_ uint8_t *scratch = malloc(util_min(w->count * BODY_CHUNK_SIZE, (size_t)READ_MAX));
+	size_t scratch_size = util_min(w->count * BODY_CHUNK_SIZE, (size_t)READ_MAX);
+	_cleanup_free_ uint8_t *scratch = malloc(scratch_size + BODY_CHUNK_SIZE);
 	int r = 0;
 
 	if (!scratch)
@@ -322,7 +343,7 @@ static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 
 		if (needs_base(w, i, t)) {
 			count = run_length(w, i, offset, buffer, size);
-			r = fill_run(w, i, count, offset, buffer, size, scratch);
+			r = fill_run(w, i, count, offset, buffer, size, scratch, scratch + scratch_size);
 		} else {
 			memset(t.to, 0, t.size);
 		}
@@ -381,16 +402,11 @@ int local_body_read(struct engine *engine, uint64_t body, uint64_t offset, void 
 
 /* ---- where there is data -------------------------------------------------- */
 
-/* Bytes from the chunk's start to the end of the last that is there. */
-static uint32_t view_extent(const struct window *w, size_t i)
+static uint8_t view_units(const struct window *w, size_t i)
 {
 	const struct view *view = &w->views[i];
-	const struct piece *pieces = (struct piece *)w->pieces.bytes + view->pieces;
-	uint32_t end = util_min(view->ref.length, view->limit);
 
-	for (size_t n = 0; n < view->pieces_count; n++)
-		end = util_max(end, pieces[n].offset + pieces[n].size);
-	return end;
+	return (view->ref.units & body_units_touched(0, view->limit) & view->kept) | view->added;
 }
 
 /* Under `maps`: the first chunk at or after `index` that a generation has something for. */
@@ -449,6 +465,24 @@ static int look_from(struct window *w, uint64_t index)
 	return look(w);
 }
 
+/* The first unit from `offset` on that is data (or not) among the chunks looked up. False if there is none. */
+static bool find_unit(const struct window *w, uint64_t offset, bool data, uint64_t *ret_offset)
+{
+	for (size_t i = 0; i < w->count; i++) {
+		uint8_t units = view_units(w, i);
+
+		for (uint32_t unit = 0; unit < BODY_UNITS; unit++) {
+			uint64_t start = (w->first + i) * BODY_CHUNK_SIZE + unit * BODY_UNIT;
+
+			if (start + BODY_UNIT <= offset || (units >> unit & 1) != data)
+				continue;
+			*ret_offset = util_max(start, offset);
+			return true;
+		}
+	}
+	return false;
+}
+
 static int seek_data(struct window *w, uint64_t offset, uint64_t *ret_offset)
 {
 	uint64_t index = offset / BODY_CHUNK_SIZE;
@@ -456,17 +490,8 @@ static int seek_data(struct window *w, uint64_t offset, uint64_t *ret_offset)
 
 	while ((r = next_candidate(w, index, &index)) == 0 && index < CHUNKS_MAX) {
 		r = look_from(w, index);
-		if (r < 0)
+		if (r < 0 || find_unit(w, offset, true, ret_offset))
 			return r;
-		for (size_t i = 0; i < w->count; i++) {
-			uint64_t start = (index + i) * BODY_CHUNK_SIZE;
-			uint64_t at = util_max(start, offset);
-
-			if (at < start + view_extent(w, i)) {
-				*ret_offset = at;
-				return 0;
-			}
-		}
 		index += w->count;
 	}
 	if (r == 0)
@@ -481,16 +506,8 @@ static int seek_hole(struct window *w, uint64_t offset, uint64_t *ret_offset)
 	for (;;) {
 		int r = look_from(w, index);
 
-		if (r < 0)
+		if (r < 0 || find_unit(w, offset, false, ret_offset))
 			return r;
-		for (size_t i = 0; i < w->count; i++) {
-			uint64_t end = (index + i) * BODY_CHUNK_SIZE + view_extent(w, i);
-
-			if (end == (index + i + 1) * BODY_CHUNK_SIZE)
-				continue;
-			*ret_offset = util_max(end, offset);
-			return 0;
-		}
 		index += w->count;
 	}
 }
@@ -515,7 +532,7 @@ int local_body_usage(struct engine *engine, uint64_t body, uint64_t *ret_bytes)
 		if (r < 0)
 			break;
 		for (size_t i = 0; i < w.count; i++)
-			bytes += body_run_size(view_extent(&w, i));
+			bytes += (uint64_t)__builtin_popcount(view_units(&w, i)) * BODY_UNIT;
 		index += w.count;
 	}
 	if (r == 0)

@@ -78,6 +78,7 @@ static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const 
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		refs[i].length = BODY_CHUNK_SIZE;
+		refs[i].units = BODY_UNITS_ALL;
 		body_chunk_seal(e->keys, body, index + i, bytes + i * BODY_CHUNK_SIZE, cipher + i * BODY_CHUNK_SIZE,
 				&refs[i]);
 	}
@@ -381,52 +382,65 @@ static int check_ranges(struct attempt *a)
 
 #define COUNTERS_SIZE (8 * STORE_COUNTERS_MAX)
 
-/* What the index says of a counter item; zeros when there is none, or none that can be read: a recount will find that. */
+/*
+ * What the index says of a counter item: zeros when there is none, or none that
+ * can be read, which a recount will find. -EBADMSG if it is some other item.
+ */
 static int counters_from_index(struct engine_local *e, struct index_reader *reader, const struct change *change,
 			       uint8_t ret_counters[COUNTERS_SIZE], uint64_t *ret_version)
 {
 	_cleanup_(buffer_release) struct buffer b = { 0 };
+	uint8_t counters[COUNTERS_SIZE];
 	struct value_head head;
 	int r = index_get(reader, change->key, change->key_size, 0, &b);
 
-	memset(ret_counters, 0, COUNTERS_SIZE);
-	*ret_version = 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (value_head(b.bytes, b.size, &head) == 0 && head.attrs_size == COUNTERS_SIZE && !head.content_size &&
-	    value_unseal(e->keys, change->key, change->key_size, b.bytes, b.size, true, ret_counters) == 0) {
-		*ret_version = head.version;
+	r = value_head(b.bytes, b.size, &head);
+	if (r == 0 && (head.attrs_size != COUNTERS_SIZE || head.content_size))
+		return -EBADMSG;
+	if (r == 0)
+		r = value_unseal(e->keys, change->key, change->key_size, b.bytes, b.size, true, counters);
+	if (r < 0) {
+		e->problem = "a counter was damaged and starts from zero: run `ddbfs check`";
 		return 0;
 	}
-	memset(ret_counters, 0, COUNTERS_SIZE);
-	e->problem = "a counter was damaged and starts from zero";
+	memcpy(ret_counters, counters, COUNTERS_SIZE);
+	*ret_version = head.version;
 	return 0;
+}
+
+static bool is_counters(const struct overlay_item *item)
+{
+	return item->attrs_size == COUNTERS_SIZE && !item->content_size;
 }
 
 /* Makes the open generation have the item, with the value it has now. Under `commit`; memory was reserved. */
 static int counters_touch(struct engine_local *e, struct index_reader *reader, const struct change *change)
 {
 	uint8_t counters[COUNTERS_SIZE] = { 0 };
-	struct overlay_item *item, *below = NULL;
+	struct overlay_item *item;
 	uint64_t version = 0;
+	bool here;
 	int r = 0;
 
 	pthread_mutex_lock(&e->maps);
 	item = overlay_find(e->open, change->key, change->key_size);
+	here = item && !item->deleted;
 	if (!item && e->sealed)
-		below = overlay_find(e->sealed, change->key, change->key_size);
-	if (below && !below->deleted && below->attrs_size == COUNTERS_SIZE) {
-		memcpy(counters, below->value, COUNTERS_SIZE);
-		version = below->version;
+		item = overlay_find(e->sealed, change->key, change->key_size);
+	if (item && !item->deleted) {
+		r = is_counters(item) ? 0 : -EBADMSG;
+		if (r == 0)
+			memcpy(counters, item->value, COUNTERS_SIZE);
+		version = item->version;
 	}
-	if (!item && !below)
+	if (!item)
 		r = index_reader_renew(reader);
 	pthread_mutex_unlock(&e->maps);
-	if (item && !item->deleted)
-		return 0;
-	if (!item && !below && r == 0)
+	if (!item && r == 0)
 		r = counters_from_index(e, reader, change, counters, &version);
-	if (r < 0)
+	if (r < 0 || here)
 		return r;
 	pthread_mutex_lock(&e->maps);
 	overlay_put(e->open, change->key, change->key_size, change->partition_size, version, counters, COUNTERS_SIZE,
@@ -458,9 +472,8 @@ static void apply_add(struct overlay *o, const struct change *change, uint64_t s
 	struct overlay_item *item = overlay_find(o, change->key, change->key_size);
 	uint8_t *counter;
 
-	/* Someone put another value there: it is not a counter item any more, and there is nothing to add to. */
-	if (!item || item->attrs_size != COUNTERS_SIZE)
-		return;
+	/* It was touched before. */
+	assert(item && is_counters(item));
 	counter = item->value + 8 * change->counter;
 	util_put_le64(counter, util_get_le64(counter) + (uint64_t)change->delta);
 	item->version = seq;

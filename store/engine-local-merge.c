@@ -98,52 +98,59 @@ static int ref_set(struct merge *m, uint64_t index, const struct body_ref *ref)
 
 /* ---- chunks ---------------------------------------------------------------- */
 
-/* Bytes of the chunk from its base. 0 and how many, or -EBADMSG: the base is damaged. */
-static int image_base(struct merge *m, const struct overlay_chunk *chunk, const struct body_ref *ref,
-		      uint32_t *ret_length)
+/* Units of the base that still count, whatever is above them. */
+static uint8_t base_units(const struct overlay_chunk *chunk, const struct body_ref *ref)
+{
+	return ref->units & body_units_touched(0, chunk->limit);
+}
+
+static bool covers_base(const struct overlay_chunk *chunk, const struct body_ref *ref)
+{
+	const struct overlay_extent *first = chunk->extents;
+
+	return first && first->offset == 0 && first->size >= util_min(body_ref_end(ref), chunk->limit);
+}
+
+/* The chunk as its base has it. 0, -EBADMSG: it is damaged. */
+static int image_base(struct merge *m, const struct overlay_chunk *chunk, const struct body_ref *ref)
 {
 	int r;
 
-	*ret_length = util_min(ref->length, chunk->limit);
-	if (!*ret_length)
+	if (!base_units(chunk, ref) || covers_base(chunk, ref)) {
+		memset(m->image, 0, sizeof(m->image));
 		return 0;
-	if (chunk->extents && chunk->extents->offset == 0 && chunk->extents->size >= *ret_length)
-		return 0;
-	r = local_chunk_read(m->e, m->body, chunk->index, ref, m->cipher);
-	if (r == 0)
-		memcpy(m->image, m->cipher, *ret_length);
-	return r;
+	}
+	r = local_chunk_read(m->e, m->body, chunk->index, ref, m->image);
+	if (r < 0)
+		return r;
+	body_expand(ref, m->image);
+	memset(m->image + chunk->limit, 0, BODY_CHUNK_SIZE - chunk->limit);
+	return 0;
 }
 
-static uint32_t image_extents(struct merge *m, const struct overlay_chunk *chunk, uint32_t length)
+static void image_extents(struct merge *m, const struct overlay_chunk *chunk)
 {
 	for (const struct overlay_extent *i = chunk->extents; i; i = i->next) {
-		uint32_t end = i->offset + i->size;
-
-		if (i->offset > length)
-			memset(m->image + length, 0, i->offset - length);
-		memcpy(m->image + i->offset, i->bytes, i->size);
-		length = util_max(length, end);
+		if (i->bytes)
+			memcpy(m->image + i->offset, i->bytes, i->size);
+		else
+			memset(m->image + i->offset, 0, i->size);
 	}
-	return length;
 }
 
-static bool all_zeros(const uint8_t *bytes, size_t size)
+/* Seals the image's `units`, of which data goes as far as `end`, and appends them. */
+static int write_image(struct merge *m, uint64_t index, uint8_t units, uint32_t end, struct body_ref *ret_ref)
 {
-	return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
-}
-
-static int write_image(struct merge *m, uint64_t index, uint32_t length, struct body_ref *ret_ref)
-{
-	struct body_ref ref = { .length = length };
+	struct body_ref ref = { .units = units };
 	struct body_run run;
 	int r;
 
+	ref.length = body_compact(units, end, m->image);
 	body_chunk_seal(m->e->keys, m->body, index, m->image, m->cipher, &ref);
-	r = segments_append(m->e->segments, SEGMENT_STREAM_MERGE, m->cipher, length, &ref.segment, &ref.offset);
+	r = segments_append(m->e->segments, SEGMENT_STREAM_MERGE, m->cipher, ref.length, &ref.segment, &ref.offset);
 	if (r < 0)
 		return r;
-	run = (struct body_run){ ref.segment, ref.offset, body_run_size(length) };
+	run = (struct body_run){ ref.segment, ref.offset, body_run_size(ref.length) };
 	if (!buffer_append(&m->e->merged, &run, sizeof(run)))
 		return -ENOMEM;
 	*ret_ref = ref;
@@ -153,8 +160,10 @@ static int write_image(struct merge *m, uint64_t index, uint32_t length, struct 
 /* The chunk's new reference. 0, -EBADMSG (base damaged: the old one stays), other errno. */
 static int chunk_resolve(struct merge *m, const struct overlay_chunk *chunk, struct body_ref *ret_ref)
 {
+	struct overlay_units above = overlay_chunk_units(chunk, BODY_CHUNK_SIZE);
 	struct body_ref base = { 0 };
-	uint32_t length;
+	uint32_t end;
+	uint8_t units;
 	int r;
 
 	if (chunk->base == OVERLAY_REF)
@@ -162,17 +171,19 @@ static int chunk_resolve(struct merge *m, const struct overlay_chunk *chunk, str
 	else if (chunk->base == OVERLAY_BELOW)
 		base = m->group.refs[chunk->index % BODY_GROUP];
 	*ret_ref = base;
-	if (!chunk->extents && base.length <= chunk->limit)
+	if (!chunk->extents && body_ref_end(&base) <= chunk->limit)
 		return 0;
-	r = image_base(m, chunk, &base, &length);
+	units = (base_units(chunk, &base) & above.kept) | above.added;
+	end = util_min(body_ref_end(&base), chunk->limit);
+	end = util_max(end, above.end);
+	r = units ? image_base(m, chunk, &base) : 0;
 	if (r < 0)
 		return r;
-	length = image_extents(m, chunk, length);
 	*ret_ref = (struct body_ref){ 0 };
-	if (!length || (chunk->zeroed && all_zeros(m->image, length)))
-		r = 0;
-	else
-		r = write_image(m, chunk->index, length, ret_ref);
+	if (units) {
+		image_extents(m, chunk);
+		r = write_image(m, chunk->index, units, end, ret_ref);
+	}
 	if (r == 0 && chunk->base == OVERLAY_REF)
 		r = local_release(m->e, &base);
 	return r;

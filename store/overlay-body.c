@@ -2,8 +2,8 @@
  * overlay-body.c - the changed chunks of bodies in one generation.
  *
  * A chunk's state is a base (what is below, zeros, or a chunk in a segment), of
- * which the first `limit` bytes count, and above it sorted extents that neither
- * overlap nor touch. Zeroing whole chunks in number is a hole of the body
+ * which the first `limit` bytes count, and above it sorted extents of data or of
+ * zeros that do not overlap. Zeroing whole chunks in number is a hole of the body
  * instead of an entry for each; a chunk without an entry in a hole is zeros.
  */
 #include "store/overlay.h"
@@ -119,7 +119,6 @@ static void chunk_clear(struct overlay *o, struct overlay_chunk *chunk)
 {
 	chunk_drop_base(o, chunk);
 	chunk->extents = NULL;
-	chunk->zeroed = false;
 	o->patched -= chunk->patched;
 	chunk->patched = false;
 }
@@ -130,61 +129,161 @@ static void chunk_mark(struct overlay *o, struct overlay_chunk *chunk)
 	chunk->patched = true;
 }
 
-static void extent_write(struct overlay_extent *extent, uint32_t offset, const uint8_t *bytes, uint32_t size)
+static uint32_t extent_end(const struct overlay_extent *extent)
 {
-	uint8_t *to = extent->bytes + (offset - extent->offset);
-
-	if (bytes)
-		memcpy(to, bytes, size);
-	else
-		memset(to, 0, size);
+	return extent->offset + extent->size;
 }
 
-/* An extent over [offset, end) that replaces those from *link up to, not including, `stop`, whose bytes it takes over. */
-static struct overlay_extent *extent_join(struct overlay *o, struct overlay_extent **link, struct overlay_extent *stop,
-					  uint32_t offset, uint32_t end)
+/* The first bytes of an extent go; its memory begins later. */
+static void extent_cut_front(struct overlay_extent *extent, uint32_t from)
 {
-	bool joins = *link != stop;
-	uint32_t capacity = joins ? util_max(2 * (end - offset), UINT32_C(1024)) : end - offset;
-	struct overlay_extent *extent = overlay_allocate(o, sizeof(*extent));
+	uint32_t cut = from - extent->offset;
 
-	capacity = util_min(capacity, BODY_CHUNK_SIZE - offset);
+	extent->offset = from;
+	extent->size -= cut;
+	extent->capacity -= util_min(extent->capacity, cut);
+	if (extent->bytes)
+		extent->bytes += cut;
+}
+
+/* The part of an extent behind `from` becomes one of its own, in the same memory. */
+static void extent_split(struct overlay *o, struct overlay_extent *extent, uint32_t from)
+{
+	struct overlay_extent *rest = overlay_allocate(o, sizeof(*rest));
+
+	*rest = *extent;
+	extent_cut_front(rest, from);
+	extent->next = rest;
+	extent->size = extent->capacity = from - extent->offset;
+}
+
+/* Takes [from, to) out of the extents. Returns where one for it belongs. */
+static struct overlay_extent **extents_carve(struct overlay *o, struct overlay_chunk *chunk, uint32_t from, uint32_t to)
+{
+	struct overlay_extent **link = &chunk->extents, *extent;
+
+	while ((extent = *link) && extent_end(extent) <= from)
+		link = &extent->next;
+	if (extent && extent->offset < from) {
+		if (extent_end(extent) > to)
+			extent_split(o, extent, to);
+		extent->size = from - extent->offset;
+		link = &extent->next;
+	}
+	while ((extent = *link) && extent_end(extent) <= to)
+		*link = extent->next;
+	if (extent && extent->offset < to)
+		extent_cut_front(extent, to);
+	return link;
+}
+
+/* The data extent that holds or ends at `offset`. */
+static struct overlay_extent *extent_at(const struct overlay_chunk *chunk, uint32_t offset)
+{
+	for (struct overlay_extent *i = chunk->extents; i && i->offset <= offset; i = i->next)
+		if (i->bytes && offset <= extent_end(i))
+			return i;
+	return NULL;
+}
+
+/* The data extent that begins in (offset, end], the last such. */
+static struct overlay_extent *extent_behind(const struct overlay_chunk *chunk, uint32_t offset, uint32_t end)
+{
+	struct overlay_extent *found = NULL;
+
+	for (struct overlay_extent *i = chunk->extents; i && i->offset <= end; i = i->next)
+		if (i->bytes && i->offset > offset)
+			found = i;
+	return found;
+}
+
+/* Whether [from, to) may be written into the extent's memory: it has room, and the next does not live there. */
+static bool extent_has_room(const struct overlay_extent *extent, uint32_t end)
+{
+	return end - extent->offset <= extent->capacity;
+}
+
+/* A new data extent that takes over what `front` and `back` have outside of [offset, end). */
+static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset, const uint8_t *bytes,
+			 uint32_t size)
+{
+	uint32_t end = offset + size;
+	struct overlay_extent *front = extent_at(chunk, offset), *back = extent_behind(chunk, offset, end);
+	uint32_t from = front ? front->offset : offset, to = back ? util_max(end, extent_end(back)) : end;
+	uint32_t capacity = front || back ? util_max(2 * (to - from), UINT32_C(1024)) : to - from;
+	struct overlay_extent *extent = overlay_allocate(o, sizeof(*extent)), **link;
+
+	if (front)
+		to = util_max(to, extent_end(front));
+	capacity = util_max(capacity, to - from);
+	capacity = util_min(capacity, BODY_CHUNK_SIZE - from);
 	*extent = (struct overlay_extent){
-		.next = stop,
 		.bytes = overlay_allocate(o, capacity),
-		.offset = offset,
-		.size = end - offset,
+		.offset = from,
+		.size = to - from,
 		.capacity = capacity,
 	};
-	for (struct overlay_extent *old = *link; old != stop; old = old->next)
-		extent_write(extent, old->offset, old->bytes, old->size);
+	if (front)
+		memcpy(extent->bytes, front->bytes, front->size);
+	if (back && extent_end(back) > end)
+		memcpy(extent->bytes + (end - from), back->bytes + (util_max(end, back->offset) - back->offset),
+		       extent_end(back) - end);
+	memcpy(extent->bytes + (offset - from), bytes, size);
+	link = extents_carve(o, chunk, from, to);
+	extent->next = *link;
 	*link = extent;
-	return extent;
 }
 
-/* `bytes` of NULL: zeros. */
 static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset, const uint8_t *bytes,
 			uint32_t size)
 {
-	struct overlay_extent **link = &chunk->extents;
-	struct overlay_extent *first, *stop;
+	struct overlay_extent *front = extent_at(chunk, offset);
 	uint32_t end = offset + size;
-	uint32_t from = offset, to = end;
 
 	chunk_mark(o, chunk);
-	while (*link && (*link)->offset + (*link)->size < offset)
-		link = &(*link)->next;
-	first = *link;
-	for (stop = first; stop && stop->offset <= end; stop = stop->next) {
-		from = util_min(from, stop->offset);
-		to = util_max(to, stop->offset + stop->size);
+	if (front && end > extent_end(front) && extent_has_room(front, end)) {
+		extents_carve(o, chunk, extent_end(front), end);
+		front->size = end - front->offset;
 	}
-	/* In place where one extent is touched and has room. */
-	if (first && first != stop && first->next == stop && first->offset == from && to - from <= first->capacity)
-		first->size = to - from;
+	if (front && end <= extent_end(front))
+		memcpy(front->bytes + (offset - front->offset), bytes, size);
 	else
-		first = extent_join(o, link, stop, from, to);
-	extent_write(first, offset, bytes, size);
+		extents_join(o, chunk, offset, bytes, size);
+}
+
+/* Zeros that are no data: an extent without bytes. */
+static void chunk_write_zeros(struct overlay *o, struct overlay_chunk *chunk, uint32_t from, uint32_t to)
+{
+	struct overlay_extent **link, *extent;
+
+	chunk_mark(o, chunk);
+	link = extents_carve(o, chunk, from, to);
+	if (chunk->base == OVERLAY_HOLE)
+		return;
+	extent = overlay_allocate(o, sizeof(*extent));
+	*extent = (struct overlay_extent){ .next = *link, .offset = from, .size = to - from };
+	*link = extent;
+}
+
+struct overlay_units overlay_chunk_units(const struct overlay_chunk *chunk, uint32_t limit)
+{
+	struct overlay_units units = { .kept = BODY_UNITS_ALL };
+	uint32_t zeros_from = 0, zeros_to = 0; /* zeros that follow each other */
+
+	for (const struct overlay_extent *i = chunk->extents; i && i->offset < limit; i = i->next) {
+		uint32_t end = util_min(extent_end(i), limit);
+
+		if (i->bytes) {
+			units.added |= body_units_touched(i->offset, end);
+			units.end = end;
+			continue;
+		}
+		if (i->offset != zeros_to)
+			zeros_from = i->offset;
+		zeros_to = end;
+		units.kept &= (uint8_t)~body_units_covered(zeros_from, zeros_to);
+	}
+	return units;
 }
 
 /* All from `limit` on is zeros. */
@@ -261,8 +360,7 @@ static void chunk_zero(struct overlay *o, uint64_t id, uint64_t index, uint32_t 
 		chunk_cut(o, chunk, from);
 		return;
 	}
-	chunk_write(o, chunk, from, NULL, to - from);
-	chunk->zeroed = true;
+	chunk_write_zeros(o, chunk, from, to);
 }
 
 void overlay_zero(struct overlay *o, uint64_t body, uint64_t offset, uint64_t length)

@@ -35,10 +35,10 @@ struct overlay_item {
 	uint8_t key[];
 };
 
-/* Bytes of a chunk that stand above its base. A chunk's extents are sorted and do not touch. */
+/* Bytes of a chunk that stand above its base. A chunk's extents are sorted and do not overlap. */
 struct overlay_extent {
 	struct overlay_extent *next;
-	uint8_t *bytes;
+	uint8_t *bytes; /* NULL: zeros, which are no data */
 	uint32_t offset; /* in the chunk */
 	uint32_t size;
 	uint32_t capacity;
@@ -64,7 +64,6 @@ struct overlay_chunk {
 	enum overlay_base base;
 	uint32_t limit; /* bytes of the base that count; zeros follow */
 	bool patched; /* its bytes are not those of one chunk in a segment: a checkpoint has to write it */
-	bool zeroed; /* some extent came of zeroing: all zeros may be no chunk at all */
 	struct overlay_ref *ref; /* OVERLAY_REF */
 	struct overlay_extent *extents;
 };
@@ -115,6 +114,15 @@ int overlay_reserve(struct overlay *o, size_t size);
 /* What one entry may take beyond its key, value or patch; for adding up what to reserve. */
 #define OVERLAY_ENTRY_BYTES 256
 #define OVERLAY_PATCH_BYTES (BODY_CHUNK_SIZE + 2 * OVERLAY_ENTRY_BYTES)
+
+/* What of a chunk's base shows through its extents, and what they add; units as in body.h. */
+struct overlay_units {
+	uint8_t kept; /* units of the base that hold data where it had some */
+	uint8_t added; /* units with data above it */
+	uint32_t end; /* of the data above it */
+};
+/* As far as the first `limit` bytes go. */
+struct overlay_units overlay_chunk_units(const struct overlay_chunk *chunk, uint32_t limit);
 
 /* ---- items ------------------------------------------------------------- */
 
