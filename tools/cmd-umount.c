@@ -3,6 +3,7 @@
  * daemon has ended, which it does after the store is closed and unlocked.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/lock.h"
 #include "store/util.h"
 #include "tools/cmd.h"
 #include "tools/interrupt.h"
@@ -92,6 +94,18 @@ static int fail_detach(const struct arguments *a, const char *point, int error)
 	}
 }
 
+/* Who holds the store's lock: for root, whom another user's daemon does not answer. 0: not known. */
+static pid_t holder(const char *store)
+{
+	_cleanup_close_ int directory = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int lock = -1;
+	pid_t pid = 0;
+
+	if (directory < 0 || lock_take(directory, false, &lock, &pid) != -EBUSY)
+		return 0;
+	return pid;
+}
+
 /* Its daemon answers. */
 static int unmount_living(const struct arguments *a, const char *point, pid_t pid)
 {
@@ -110,8 +124,9 @@ static int unmount_living(const struct arguments *a, const char *point, pid_t pi
 	return await_end(a, pidfd, pid);
 }
 
-static int unmount(const struct arguments *a, const char *point)
+static int unmount(const struct arguments *a, const struct mount *m)
 {
+	const char *point = m->point;
 	_cleanup_free_ char *quoted = print_quoted(point);
 	pid_t pid;
 	enum probe probe = probe_mount(point, &pid);
@@ -123,7 +138,7 @@ static int unmount(const struct arguments *a, const char *point)
 				"%s: its daemon does not answer; give --force-unmount to break it off",
 				quoted);
 	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
-		return unmount_living(a, point, pid);
+		return unmount_living(a, point, pid ? pid : holder(m->source));
 	result = probe == PROBE_DEAD ? unmounting_detach(point, true) : unmounting_force(point);
 	if (result < 0)
 		return fail_detach(a, point, result);
@@ -132,8 +147,8 @@ static int unmount(const struct arguments *a, const char *point)
 	return EXIT_DONE;
 }
 
-/* The mount point that `given` names. It is not touched: it may hang. */
-static int find(const struct arguments *a, const char *given, char **ret_point)
+/* The mount that `given` names. It is not touched: it may hang. */
+static int find(const struct arguments *a, const char *given, struct mount *ret_mount)
 {
 	_cleanup_free_ char *path = NULL, *inner = NULL, *quoted = print_quoted(given);
 	struct mount m = { 0 };
@@ -151,8 +166,7 @@ static int find(const struct arguments *a, const char *given, char **ret_point)
 	if (found < 0)
 		return cmd_fail(a, EXIT_NOT_FOUND, "%s: %s", quoted, strerror(-found));
 	if (found == 1 && !strcmp(m.type, MOUNTS_TYPE)) {
-		mount_release(&m);
-		*ret_point = util_steal(path);
+		*ret_mount = m;
 		return EXIT_DONE;
 	}
 	mount_release(&m);
@@ -170,8 +184,11 @@ static int find(const struct arguments *a, const char *given, char **ret_point)
 
 int cmd_umount(const struct arguments *a)
 {
-	_cleanup_free_ char *point = NULL;
-	int code = find(a, a->operands[0], &point);
+	struct mount m = { 0 };
+	int code = find(a, a->operands[0], &m);
 
-	return code == EXIT_DONE ? unmount(a, point) : code;
+	if (code == EXIT_DONE)
+		code = unmount(a, &m);
+	mount_release(&m);
+	return code;
 }

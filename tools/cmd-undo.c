@@ -191,7 +191,7 @@ static int set_path(const struct arguments *a, const char *text, const char **pa
 		return cmd_fail(a, EXIT_USAGE,
 				"%s: neither a second path nor the number of a batch is possible here",
 				quoted);
-	if (lstat(text, &st) < 0)
+	if (lstat(text, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return cmd_fail(a, EXIT_NOT_FOUND,
 				"%s: %s; PATH is anything in the mount, ID a number of 'ddbfs undo --list'",
 				quoted, strerror(errno));
