@@ -208,10 +208,10 @@ static void apply_op(struct memory *m, const struct store_op *op, struct memory_
 		memory_body_zero(&m->map, op->body, op->offset, op->offset + op->length);
 		break;
 	case STORE_BODY_TRUNCATE:
-		memory_body_zero(&m->map, op->body, op->offset, INT64_MAX);
+		memory_body_zero(&m->map, op->body, op->offset, UINT64_C(1) << 63);
 		break;
 	case STORE_BODY_FREE:
-		memory_body_zero(&m->map, op->body, 0, INT64_MAX);
+		memory_body_zero(&m->map, op->body, 0, UINT64_C(1) << 63);
 		break;
 	case STORE_CHECK:
 	case STORE_EMPTY:
