@@ -345,6 +345,7 @@ struct lifecycle {
 
 /* As lifecycle_lock, for steps of long work: whoever else waits goes first. Ended by lifecycle_unlock. */
 void lifecycle_lock_background(struct lifecycle *l);
+void lifecycle_free(struct lifecycle *l); /* without writing anything: what a crash does */
 bool lifecycle_is_busy(struct lifecycle *l, uint64_t id);
 
 #endif

@@ -26,7 +26,7 @@ static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lif
 	return result ? result : sweeper_init(&l->sweeper);
 }
 
-static void lifecycle_free(struct lifecycle *l)
+void lifecycle_free(struct lifecycle *l)
 {
 	while (l->batches) {
 		struct open_batch *next = l->batches->next;

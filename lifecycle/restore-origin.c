@@ -212,6 +212,12 @@ static int bequeath(struct lifecycle *l, uint64_t directory, const char *except,
 			result = 0;
 	}
 	step_release(&b.step);
+	if (result)
+		return result;
+	/* There may have been nothing but the way. */
+	lifecycle_lock(l);
+	result = shadow_prune(l, directory);
+	lifecycle_unlock(l);
 	return result;
 }
 

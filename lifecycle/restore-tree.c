@@ -363,6 +363,19 @@ static int read_rows(struct regrowth *g, const struct level *level, struct store
 	return store_query(g->l->store, &query, page);
 }
 
+/* All below a directory is back: now the directory itself, or, if it is live, its mark may go. */
+static int leave(struct regrowth *g, const struct level *level)
+{
+	int result;
+
+	if (level->at.state == KEY_DEL)
+		return restore_directory(g, &level->at);
+	lifecycle_lock_background(g->l);
+	result = shadow_prune(g->l, level->id);
+	lifecycle_unlock(g->l);
+	return result;
+}
+
 /* Goes on in the innermost directory: a step, or one level down, or up. 0, STORE_CONFLICT, negative errno. */
 static int grow(struct regrowth *g)
 {
@@ -383,7 +396,7 @@ static int grow(struct regrowth *g)
 			level->after.size = 0;
 		} else {
 			g->depth--;
-			return g->depth && before.at.state == KEY_DEL ? restore_directory(g, &before.at) : 0;
+			return g->depth ? leave(g, &before) : 0;
 		}
 		return 0;
 	}

@@ -122,6 +122,7 @@ void fixture_reopen(struct fixture *f)
 
 void fixture_crash(struct fixture *f)
 {
+	lifecycle_free(f->life);
 	open_lifecycle(f);
 }
 

@@ -77,7 +77,7 @@ void fixture_run_once(fixture_body *body);
 #define ck_ok(f, expression) ck_assert_int_eq(FIXTURE_TRY(f, expression), 0)
 
 void fixture_reopen(struct fixture *f); /* closes and opens lifecycle */
-void fixture_crash(struct fixture *f); /* opens lifecycle anew, as if the old one had never closed; it leaks */
+void fixture_crash(struct fixture *f); /* opens lifecycle anew, as if the old one had died */
 void fixture_pass(struct fixture *f, int64_t ns); /* time goes by */
 
 /* ---- making ------------------------------------------------------------- */
