@@ -175,12 +175,24 @@ static void unmount(struct fs *fs)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-/* The first answer of the mount, INIT done. */
+/*
+ * The first answer of the mount, INIT done. Then opens a file: the kernel gives
+ * up OPEN, and with it the RELEASE of every file that is created, only when it
+ * has been answered ENOSYS once.
+ */
 static int wait_for_mount(struct fs *fs)
 {
+	_cleanup_free_ char *path = NULL;
 	struct statvfs st;
 
-	return statvfs(fs->options->mount_point, &st) == 0 ? 0 : -errno;
+	if (statvfs(fs->options->mount_point, &st) != 0)
+		return -errno;
+	if (asprintf(&path, "%s/" CONTROL_DIRECTORY "/" CONTROL_FILE, fs->options->mount_point) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : 0;
 }
 
 static void wait_for_end(struct fs *fs, int signal_fd)
