@@ -119,6 +119,17 @@ static int verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes, st
 	return r;
 }
 
+/* All but two: the store's lock among them, which must not outlive the process that took it. */
+static void close_others(int a, int b)
+{
+	int low = util_min(a, b), high = util_max(a, b);
+
+	close_range(3, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0u, 0);
+}
+
 /* Never returns. */
 static void run_child(int fd, int dir_fd, const struct keyring *keys, uint64_t map_bytes)
 {
@@ -126,6 +137,7 @@ static void run_child(int fd, int dir_fd, const struct keyring *keys, uint64_t m
 	struct rlimit none = { 0 };
 	int r;
 
+	close_others(fd, dir_fd);
 	/* Keys are in this memory: it leaves no core behind. */
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0);
