@@ -42,7 +42,8 @@ struct page {
 struct pending {
 	struct pending *next;
 	uint64_t directory;
-	char *path; /* as it was */
+	char *path; /* where it is, or was before it was deleted */
+	char *shown; /* what leads to it now: the same, but for a deleted one */
 	char *view; /* its view's path */
 };
 
@@ -92,11 +93,19 @@ static const char *cause_name(const struct found *f)
 	return cause < ARRAY_SIZE(names) && names[cause] ? names[cause] : "unknown";
 }
 
+/* DIRECTORY/NAME, NULL for lack of memory. */
+static char *below(const char *directory, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", directory[1] ? directory : "", name) < 0 ? NULL : path;
+}
+
 static void set_path(json_t *row, const char *key, const char *directory, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = below(directory, name);
 
-	if (asprintf(&path, "%s/%s", directory[1] ? directory : "", name) >= 0)
+	if (path)
 		bytes_to_json(row, key, path);
 }
 
@@ -109,7 +118,7 @@ static void say_row(struct listing *l, const struct pending *in, const struct fo
 				"cause", cause_name(f), "id", (json_int_t)f->item.id);
 
 	set_path(row, "path", in->path, f->at.name);
-	set_path(row, "shown_path", in->path, f->shown);
+	set_path(row, "shown_path", in->shown, f->shown);
 	set_path(row, "trash_path", in->view, f->shown);
 	json_object_update_new(row, json_pack("{sI sI sI sI}", "uid", (json_int_t)d->uid, "gid",
 					      (json_int_t)d->gid, "pid", (json_int_t)d->pid,
@@ -143,37 +152,41 @@ static bool take_entry(void *data, const struct entry *e, const struct key *key)
 	return p->more;
 }
 
-static int push(struct listing *l, uint64_t directory, char *path, char *view)
-{
-	struct pending *p = path && view ? calloc(1, sizeof(*p)) : NULL;
-
-	if (!p) {
-		free(path);
-		free(view);
-		return -ENOMEM;
-	}
-	*p = (struct pending){ .next = l->pending, .directory = directory, .path = path, .view = view };
-	l->pending = p;
-	return 0;
-}
-
 static void pending_free(struct pending *p)
 {
 	free(p->path);
+	free(p->shown);
 	free(p->view);
 	free(p);
 }
 
+/* Takes over the paths, any of which may be NULL for lack of memory. */
+static int push(struct listing *l, uint64_t directory, char *path, char *shown, char *view)
+{
+	struct pending *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		free(path);
+		free(shown);
+		free(view);
+		return -ENOMEM;
+	}
+	*p = (struct pending){ l->pending, directory, path, shown, view };
+	if (!path || !shown || !view) {
+		pending_free(p);
+		return -ENOMEM;
+	}
+	l->pending = p;
+	return 0;
+}
+
+/* By its own .trash, not by the shadow, whose name a deleted item may bear. */
 static int push_shadow(struct listing *l, const struct pending *in, const struct found *f)
 {
-	char *path = NULL, *view = NULL;
+	char *path = below(in->path, f->at.name);
+	char *view = path ? below(path, store_trash_name(job_store(l->job))) : NULL;
 
-	if (asprintf(&path, "%s/%s", in->path[1] ? in->path : "", f->at.name) < 0)
-		path = NULL;
-	/* By its own .trash, not by the shadow, whose name a deleted item may bear. */
-	if (path && asprintf(&view, "%s/%s", path, store_trash_name(job_store(l->job))) < 0)
-		view = NULL;
-	return push(l, f->item.id, path, view);
+	return push(l, f->item.id, path, path ? strdup(path) : NULL, view);
 }
 
 /* 0, 1 to stop, negative errno. */
@@ -252,23 +265,20 @@ static int set_filters(struct listing *l)
 	return result == -ENOENT ? 0 : result;
 }
 
-/* The path as it was and the view's: of /d they are /d and /d/.trash, of /d/.trash too. */
-static int push_first(struct listing *l, const char *path, const struct target *t)
+/* `given` leads through .trash where it names a view or something in one, else the view is the directory's .trash. */
+static int push_first(struct listing *l, const char *given, const struct target *t)
 {
 	const char *trash = store_trash_name(job_store(l->job));
-	size_t size = strlen(path), trash_size = strlen(trash) + 1;
-	char *plain = strdup(path), *view = NULL;
+	struct guard guard;
+	char *path = NULL;
+	int result = record_get_guard(job_store(l->job), t->directory, &guard);
 
-	if (!plain)
-		return -ENOMEM;
-	if (t->kind == TARGET_DIRECTORY && asprintf(&view, "%s/%s", path[1] ? path : "", trash) < 0)
-		view = NULL;
-	if (t->kind != TARGET_DIRECTORY)
-		view = strdup(path);
-	if (t->kind == TARGET_VIEW && size >= trash_size && plain[size - trash_size] == '/' &&
-	    !strcmp(plain + size - trash_size + 1, trash))
-		plain[util_max(size - trash_size, (size_t)1)] = '\0';
-	return push(l, t->directory, plain, view);
+	if (result == 0)
+		result = tree_path(job_store(l->job), &guard.at, &path);
+	if (result)
+		return result == STORE_ABSENT ? -ENOENT : result;
+	return push(l, t->directory, path, strdup(t->kind == TARGET_ENTRY ? given : path),
+		    t->kind == TARGET_DIRECTORY ? below(path, trash) : strdup(given));
 }
 
 static int list(struct listing *l, const char *path, const struct target *t)

@@ -198,6 +198,30 @@ START_TEST(filters_leave_out)
 }
 END_TEST
 
+START_TEST(a_deleted_directory_lists_what_went_with_it)
+{
+	uint64_t d;
+
+	open_tree(_i, false);
+	d = test_mkdir(&t, KEY_ID_ROOT, "d");
+	test_file(&t, d, "f", "1");
+	test_remove(&t, d, "f");
+	test_remove(&t, KEY_ID_ROOT, "d");
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"list\",\"path\":\"/\"}"), CONTROL_DONE);
+	ck_assert_uint_eq(json_array_size(rows), 1);
+	ck_assert_str_eq(text(json_array_get(rows, 0), "type"), "directory");
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"list\",\"path\":\"/.trash/d\"}"), CONTROL_DONE);
+	ck_assert_uint_eq(json_array_size(rows), 1);
+	ck_assert(has_row("path", "/d/f"));
+	ck_assert(has_row("shown_path", "/.trash/d/f"));
+	ck_assert(has_row("trash_path", "/.trash/d/f"));
+	/* By the path that was, too. */
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"list\",\"path\":\"/d\"}"), CONTROL_DONE);
+	ck_assert(has_row("path", "/d/f"));
+	close_tree();
+}
+END_TEST
+
 /* More than a page, and more than one message holds. */
 START_TEST(long_lists_are_whole)
 {
@@ -643,6 +667,7 @@ int main(void)
 	tcase_set_timeout(all, 60);
 	tcase_add_loop_test(all, a_list_goes_below_and_says_where, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, filters_leave_out, 0, TEST_ENGINES);
+	tcase_add_loop_test(all, a_deleted_directory_lists_what_went_with_it, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, long_lists_are_whole, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, names_that_are_not_utf8_keep_their_bytes, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, a_path_that_was_finds_what_was_deleted, 0, TEST_ENGINES);
