@@ -230,6 +230,11 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
 	return hash;
 }
 
+bool files_is_lock(const char *path)
+{
+	return strcmp(path, "lock") == 0 || strcmp(path, "lock.mdb") == 0;
+}
+
 uint64_t files_hash(const char *directory)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -239,8 +244,11 @@ uint64_t files_hash(const char *directory)
 	files_list(directory, &files);
 	for (size_t i = 0; i < files.count; i++) {
 		const struct store_file *f = &files.items[i];
-		int fd = open_file(directory, f->path, O_RDONLY);
+		int fd;
 
+		if (files_is_lock(f->path))
+			continue;
+		fd = open_file(directory, f->path, O_RDONLY);
 		hash = hash_bytes(hash, f->path, strlen(f->path) + 1);
 		hash = hash_bytes(hash, &f->size, sizeof(f->size));
 		for (size_t b = 0; b < f->blocks_count; b++) {

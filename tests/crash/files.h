@@ -32,8 +32,9 @@ void files_copy(const char *from, const char *to);
 void files_copy_one(const char *from, const char *to, const char *name);
 /* Everything below `directory`, and itself, is removed. */
 void files_remove(const char *directory);
-/* Hash of all names, sizes and bytes. */
+/* Hash of all names, sizes and bytes, but of locks. */
 uint64_t files_hash(const char *directory);
+bool files_is_lock(const char *path);
 void files_flip(const char *directory, const char *path, uint64_t offset, unsigned bit);
 void files_truncate(const char *directory, const char *path, uint64_t size);
 /* Replaces a file by one with these bytes. */

@@ -219,12 +219,6 @@ END_TEST
 
 /* ---- other files in the place of a store's ------------------------------------------- */
 
-/* What is in the locks is nobody's loss. */
-static bool is_needed(const char *path)
-{
-	return strcmp(path, "lock") != 0 && strcmp(path, "lock.mdb") != 0;
-}
-
 /*
  * These are refused whatever stands in their place. A journal that is not the
  * last may hold nothing any more, and a segment nothing but what was replaced:
@@ -249,7 +243,7 @@ static void assert_refused(const char *what, const char *path)
 START_TEST(empty_files_are_refused)
 {
 	for (size_t i = 0; i < files.count; i++) {
-		if (!is_needed(files.items[i].path) || !files.items[i].size)
+		if (files_is_lock(files.items[i].path) || !files.items[i].size)
 			continue;
 		files_copy(original, work);
 		files_truncate(work, files.items[i].path, 0);
@@ -263,7 +257,7 @@ START_TEST(random_files_are_refused)
 	static uint64_t bytes[8192];
 
 	for (size_t i = 0; i < files.count; i++) {
-		if (!is_needed(files.items[i].path) || !files.items[i].size)
+		if (files_is_lock(files.items[i].path) || !files.items[i].size)
 			continue;
 		for (size_t n = 0; n < ARRAY_SIZE(bytes); n++)
 			bytes[n] = files_random(&state);
@@ -286,7 +280,7 @@ START_TEST(foreign_files_are_refused)
 	size = fread(program, 1, sizeof(program), f);
 	fclose(f);
 	for (size_t i = 0; i < files.count; i++) {
-		if (!is_needed(files.items[i].path) || !files.items[i].size)
+		if (files_is_lock(files.items[i].path) || !files.items[i].size)
 			continue;
 		files_copy(original, work);
 		files_replace(work, files.items[i].path, program, size);
@@ -306,7 +300,7 @@ START_TEST(files_of_another_store_are_refused)
 		const char *path = files.items[i].path;
 
 		snprintf(from, sizeof(from), "%s/%s", other, path);
-		if (!is_needed(path) || access(from, F_OK) != 0)
+		if (files_is_lock(path) || access(from, F_OK) != 0)
 			continue;
 		files_copy(original, work);
 		files_copy_one(other, work, path);
@@ -321,7 +315,7 @@ START_TEST(missing_files_are_refused)
 	char path[4600];
 
 	for (size_t i = 0; i < files.count; i++) {
-		if (!is_needed(files.items[i].path))
+		if (files_is_lock(files.items[i].path))
 			continue;
 		files_copy(original, work);
 		snprintf(path, sizeof(path), "%s/%s", work, files.items[i].path);
@@ -335,22 +329,23 @@ END_TEST
 START_TEST(links_and_fifos_are_not_followed)
 {
 	uint64_t before = files_hash(original);
-	char path[4600], target[4600];
+	char path[4600], target[4600], what[400];
 
 	for (size_t i = 0; i < files.count; i++) {
-		if (!is_needed(files.items[i].path))
+		if (files_is_lock(files.items[i].path))
 			continue;
 		files_copy(original, work);
 		snprintf(path, sizeof(path), "%s/%s", work, files.items[i].path);
 		snprintf(target, sizeof(target), "%s/%s", original, files.items[i].path);
 		ck_assert_int_eq(unlink(path), 0);
 		ck_assert_int_eq(symlink(target, path), 0);
-		ck_assert_msg(run_case(work, false, "a symlink instead") == OUTCOME_REFUSED ||
-				      !is_vital(files.items[i].path), "a symlink instead of %s", files.items[i].path);
+		snprintf(what, sizeof(what), "a symlink instead of %s", files.items[i].path);
+		ck_assert_msg(run_case(work, false, what) == OUTCOME_REFUSED || !is_vital(files.items[i].path), "%s", what);
 		ck_assert_msg(files_hash(original) == before, "%s was written through a symlink", files.items[i].path);
 		ck_assert_int_eq(unlink(path), 0);
 		ck_assert_int_eq(mkfifo(path, 0600), 0);
-		run_case(work, false, "a FIFO instead");
+		snprintf(what, sizeof(what), "a FIFO instead of %s", files.items[i].path);
+		run_case(work, false, what);
 	}
 }
 END_TEST
@@ -378,17 +373,6 @@ END_TEST
 
 /* ---- chunks exchanged -------------------------------------------------------------------- */
 
-static const struct store_file *largest_segment(void)
-{
-	const struct store_file *largest = NULL;
-
-	for (size_t i = 0; i < files.count; i++)
-		if (strncmp(files.items[i].path, "segments/", 9) == 0 &&
-		    (!largest || files.items[i].size > largest->size))
-			largest = &files.items[i];
-	return largest;
-}
-
 static void swap_runs(const char *path, off_t a, off_t b, size_t size)
 {
 	static uint8_t first[32768], second[32768];
@@ -407,30 +391,42 @@ static void swap_runs(const char *path, off_t a, off_t b, size_t size)
 
 static void find_swapped(void *data, const char *path, const char *text)
 {
-	if (strstr(path, SAMPLE_LARGEST) && strstr(text, "content is damaged"))
-		++*(unsigned *)data;
-	else
-		printf("# %s: %s\n", path, text);
+	ck_assert_msg(strncmp(path, "/dir-", 5) == 0 && strstr(text, "content is damaged"), "%s: %s", path, text);
+	*(unsigned *)data += strcmp(path, SAMPLE_LARGEST) == 0;
 }
 
-/* Two chunks of one file, of one length, under one key: only their numbers differ. */
-START_TEST(swapped_chunks_are_named)
+/* Exchanges the chunk at `at` with the next one, if both are there. Whether check named the file. */
+static bool swap_and_check(const struct store_file *segment, uint64_t at)
 {
-	const struct store_file *segment = largest_segment();
 	struct store_open_report report;
 	struct check_result result;
 	unsigned named = 0;
 	struct store *s;
 
-	ck_assert_ptr_nonnull(segment);
-	ck_assert_uint_ge(segment->size, 4 << 20);
+	if (at + 65536 > segment->size)
+		return false;
 	files_copy(original, work);
-	swap_runs(segment->path, (off_t)segment->size / 65536 * 32768, (off_t)segment->size / 65536 * 32768 + 32768, 32768);
+	swap_runs(segment->path, (off_t)at, (off_t)at + 32768, 32768);
 	ck_assert_int_eq(sample_open(work, false, &report, &s), 0);
 	ck_assert_int_eq(lifecycle_check(s, find_swapped, NULL, &named, &result), 0);
-	ck_assert_uint_eq(named, 1);
-	ck_assert_uint_eq(result.problems, 1);
 	ck_assert_int_eq(store_close(s), 0);
+	return named == 1;
+}
+
+/*
+ * Two chunks of one file, of one length, under one key: only their numbers
+ * differ. Where they are is the engine's business, so places are tried until
+ * they are hit; what else is hit are chunks of other files, or nobody's.
+ */
+START_TEST(swapped_chunks_are_named)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < files.count && !named; i++)
+		for (unsigned eighth = 0; eighth < 8 && !named; eighth++)
+			if (strncmp(files.items[i].path, "segments/", 9) == 0)
+				named = swap_and_check(&files.items[i], files.items[i].size * eighth / 8 / 32768 * 32768);
+	ck_assert(named);
 }
 END_TEST
 
