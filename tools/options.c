@@ -71,14 +71,23 @@ const struct option option_table[OPTION_COUNT] = {
 				"name of the trash in every directory" },
 };
 
+/*
+ * One line, whatever the words hold. Names in them are quoted already; texts
+ * that come from elsewhere may not be.
+ */
 static void vsay(const struct arguments *a, const char *format, va_list list)
 {
+	_cleanup_free_ char *words = NULL;
+
+	if (vasprintf(&words, format, list) < 0)
+		return;
+	for (char *c = words; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
 	if (a && a->command)
-		fprintf(stderr, "ddbfs %s: ", a->command->name);
+		fprintf(stderr, "ddbfs %s: %s\n", a->command->name, words);
 	else
-		fputs("ddbfs: ", stderr);
-	vfprintf(stderr, format, list);
-	fputc('\n', stderr);
+		fprintf(stderr, "ddbfs: %s\n", words);
 }
 
 int cmd_fail(const struct arguments *a, int code, const char *format, ...)
