@@ -153,19 +153,26 @@ static int close_left_open(struct lifecycle *l, const struct batch *open)
 	return result;
 }
 
-int batch_recover(struct lifecycle *l)
+static int recover_once(struct lifecycle *l)
 {
 	struct batch_array a = { 0 };
 	int result = read_all(l, UINT32_MAX, &a);
 
-	for (size_t i = 0; i < a.count && !result; i++) {
-		if (a.items[i].last_seq)
-			continue;
-		result = close_left_open(l, &a.items[i]);
-		/* Another opener was quicker. */
-		result = result == STORE_CONFLICT ? 0 : result;
-	}
+	for (size_t i = 0; i < a.count && !result; i++)
+		if (!a.items[i].last_seq)
+			result = close_left_open(l, &a.items[i]);
 	free(a.items);
+	return result;
+}
+
+int batch_recover(struct lifecycle *l)
+{
+	struct store_retry retry = { 0 };
+	int result;
+
+	do
+		result = recover_once(l);
+	while (store_retry(&retry, &result));
 	return result;
 }
 
@@ -193,23 +200,37 @@ static int prune_batch(struct lifecycle *l, const struct batch *batch)
 		return result < 0 ? result : 0;
 	key_batch(batch->uid, batch->seq, &key);
 	transaction_delete(&t, &key, STORE_IF_VERSION, batch->version);
-	result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
-	return result == STORE_CONFLICT ? 0 : result;
+	return tree_commit(&t, l->store, STORE_RELEASING, NULL);
+}
+
+static int prune_page(struct lifecycle *l)
+{
+	struct batch_array a = { 0 };
+	struct key_range range;
+	struct key from = l->prune_from;
+	bool started = from.size != 0, more = false;
+	int result;
+
+	key_range_batches_all(&range);
+	result = read_page(l, &range, &from, &started, PRUNE_BATCHES, &a, &more);
+	for (size_t i = 0; i < a.count && !result; i++)
+		result = prune_batch(l, &a.items[i]);
+	free(a.items);
+	if (result)
+		return result;
+	l->prune_from = from;
+	if (!more)
+		l->prune_from.size = 0;
+	return 0;
 }
 
 int batch_prune(struct lifecycle *l)
 {
-	struct batch_array a = { 0 };
-	struct key_range range;
-	bool started = l->prune_from.size != 0, more = false;
+	struct store_retry retry = { 0 };
 	int result;
 
-	key_range_batches_all(&range);
-	result = read_page(l, &range, &l->prune_from, &started, PRUNE_BATCHES, &a, &more);
-	for (size_t i = 0; i < a.count && !result; i++)
-		result = prune_batch(l, &a.items[i]);
-	if (!more)
-		l->prune_from.size = 0;
-	free(a.items);
+	do
+		result = prune_page(l);
+	while (store_retry(&retry, &result));
 	return result;
 }
