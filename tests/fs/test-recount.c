@@ -331,6 +331,12 @@ START_TEST(random_history_with_sealed_names)
 }
 END_TEST
 
+START_TEST(random_history_on_the_local_engine)
+{
+	run_history(TEST_LOCAL, 200 + (uint64_t)_i);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recount");
@@ -339,6 +345,7 @@ int main(void)
 	tcase_set_timeout(c, 120);
 	tcase_add_loop_test(c, random_history_in_memory, 0, HISTORIES);
 	tcase_add_loop_test(c, random_history_with_sealed_names, 0, HISTORIES / 2);
+	tcase_add_loop_test(c, random_history_on_the_local_engine, 0, HISTORIES / 2);
 	suite_add_tcase(suite, c);
 	return test_main(suite);
 }
