@@ -1,0 +1,222 @@
+/* test-policy.c - policies in words, what is inherited, and what root's minimum does. */
+#include <string.h>
+
+#include "tests/lifecycle/fixture.h"
+
+static int parse(const char *name, const char *value, struct policy *policy, const char **ret_hint)
+{
+	return lifecycle_policy_parse(name, value, strlen(value), policy, ret_hint);
+}
+
+START_TEST(durations_are_exact)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} good[] = {
+		{ "0", 0 },
+		{ "1", SECOND },
+		{ "1s", SECOND },
+		{ "90m", 90 * MINUTE },
+		{ "12h", 12 * HOUR },
+		{ "30d", 30 * DAY },
+		{ "2w", 14 * DAY },
+		{ "100y", 36500 * DAY },
+		{ "200y", 73000 * DAY },
+		{ "3155760000", INT64_C(3155760000) * SECOND },
+		{ "forever", ITEM_FOREVER },
+	};
+	struct policy policy;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_msg(parse("user.ddbfs.retention", good[i].text, &policy, NULL) == 0, "%s", good[i].text);
+		ck_assert_int_eq(policy.retention_ns, good[i].ns);
+	}
+}
+END_TEST
+
+START_TEST(doubtful_values_are_refused_with_a_hint)
+{
+	static const struct {
+		const char *name, *text, *hint;
+	} bad[] = {
+		{ "user.ddbfs.retention", "1700000000000", "milliseconds" },
+		{ "user.ddbfs.retention", "9223372036854775807", "milliseconds" },
+		{ "user.ddbfs.retention", "9223372036854775808", "30d" },
+		{ "user.ddbfs.retention", "201y", "200y" },
+		{ "user.ddbfs.retention", "", "30d" },
+		{ "user.ddbfs.retention", "-1", "30d" },
+		{ "user.ddbfs.retention", "1.5d", "unit" },
+		{ "user.ddbfs.retention", "30 d", "unit" },
+		{ "user.ddbfs.retention", "30d\n", "unit" },
+		{ "user.ddbfs.retention", "never", "forever" },
+		{ "user.ddbfs.grace", "forever", "number" },
+		{ "user.ddbfs.grace", "31d", "30d" },
+		{ "user.ddbfs.versions", "1000001", "1000000" },
+		{ "user.ddbfs.versions", "16x", "number" },
+		{ "user.ddbfs.trash_max", "10Z", "unit" },
+		{ "user.ddbfs.trash_max", "9999999999P", "more bytes" },
+		{ "user.ddbfs.protect", "maybe", "yes" },
+		{ "user.ddbfs.colour", "red", "retention" },
+		{ "trusted.ddbfs.colour", "red", "retention" },
+	};
+	struct policy policy = { .versions = 77 };
+	const char *hint;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		hint = NULL;
+		ck_assert_int_eq(parse(bad[i].name, bad[i].text, &policy, &hint), -EINVAL);
+		ck_assert_msg(hint && strstr(hint, bad[i].hint), "%s=%s: %s", bad[i].name, bad[i].text, hint);
+	}
+	ck_assert_uint_eq(policy.versions, 77);
+	ck_assert_int_eq(lifecycle_policy_parse("user.ddbfs.hold", "1\0", 2, &policy, &hint), -EINVAL);
+}
+END_TEST
+
+START_TEST(sizes_and_switches_are_read)
+{
+	struct policy policy = { 0 };
+
+	ck_assert_int_eq(parse("user.ddbfs.trash_max", "10G", &policy, NULL), 0);
+	ck_assert_int_eq(policy.trash_max, INT64_C(10) << 30);
+	ck_assert_int_eq(parse("user.ddbfs.trash_max", "none", &policy, NULL), 0);
+	ck_assert_int_eq(policy.trash_max, 0);
+	ck_assert_int_eq(parse("trusted.ddbfs.hold", "on", &policy, NULL), 0);
+	ck_assert(policy.hold);
+	ck_assert_int_eq(parse("user.ddbfs.hold", "no", &policy, NULL), 0);
+	ck_assert(!policy.hold);
+	ck_assert(lifecycle_policy_name("user.ddbfs.retention"));
+	ck_assert(lifecycle_policy_name("trusted.ddbfs.x"));
+	ck_assert(!lifecycle_policy_name("user.comment"));
+	ck_assert(!lifecycle_policy_name("user.ddbfs"));
+}
+END_TEST
+
+static struct policy policy_of(struct fixture *f, uint64_t directory)
+{
+	struct policy policy;
+
+	ck_assert_int_eq(lifecycle_policy(f->life, directory, &policy), 0);
+	return policy;
+}
+
+FIXTURE_TEST(nearest_ancestor_wins)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	uint64_t b = make_directory(f, a, "b");
+	uint64_t c = make_directory(f, b, "c");
+
+	ck_assert_int_eq(policy_of(f, c).retention_ns, 30 * DAY);
+	ck_assert_uint_eq(policy_of(f, c).versions, 16);
+	ck_assert_int_eq(policy_of(f, c).temporary_ns, MINUTE);
+	ck_assert_int_eq(policy_of(f, c).grace_ns, 10 * MINUTE);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "10d");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.versions", "5");
+	set_policy(f, b, "user.ddbfs.retention", "1d");
+	ck_assert_int_eq(policy_of(f, a).retention_ns, 10 * DAY);
+	ck_assert_int_eq(policy_of(f, b).retention_ns, DAY);
+	ck_assert_int_eq(policy_of(f, c).retention_ns, DAY);
+	ck_assert_uint_eq(policy_of(f, c).versions, 5);
+	set_policy(f, b, "user.ddbfs.retention", NULL);
+	ck_assert_int_eq(policy_of(f, c).retention_ns, 10 * DAY);
+}
+
+FIXTURE_TEST(policy_follows_a_renamed_directory)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	uint64_t b = make_directory(f, KEY_ID_ROOT, "b");
+	uint64_t c = make_directory(f, a, "c");
+
+	set_policy(f, a, "user.ddbfs.retention", "1d");
+	set_policy(f, b, "user.ddbfs.retention", "2d");
+	ck_assert_int_eq(policy_of(f, c).retention_ns, DAY);
+	ck_assert_int_eq(rename_item(f, a, "c", b, "c"), 0);
+	ck_assert_int_eq(policy_of(f, c).retention_ns, 2 * DAY);
+}
+
+FIXTURE_TEST(roots_minimum_cannot_be_undercut)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	struct policy policy;
+
+	set_policy(f, KEY_ID_ROOT, "trusted.ddbfs.retention", "7d");
+	set_policy(f, KEY_ID_ROOT, "trusted.ddbfs.versions", "4");
+	set_policy(f, KEY_ID_ROOT, "trusted.ddbfs.temporary", "10");
+	set_policy(f, KEY_ID_ROOT, "trusted.ddbfs.trash_max", "1G");
+	set_policy(f, a, "user.ddbfs.retention", "1d");
+	set_policy(f, a, "user.ddbfs.versions", "1");
+	set_policy(f, a, "user.ddbfs.trash_max", "1M");
+	policy = policy_of(f, a);
+	ck_assert_int_eq(policy.retention_ns, 7 * DAY);
+	ck_assert_uint_eq(policy.versions, 4);
+	ck_assert_int_eq(policy.temporary_ns, 10 * SECOND);
+	ck_assert_int_eq(policy.trash_max, INT64_C(1) << 30);
+	set_policy(f, a, "user.ddbfs.retention", "30d");
+	ck_assert_int_eq(policy_of(f, a).retention_ns, 30 * DAY);
+}
+
+FIXTURE_TEST(protect_implies_hold)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	uint64_t b = make_directory(f, a, "b");
+
+	set_policy(f, a, "user.ddbfs.protect", "1");
+	ck_assert(policy_of(f, b).hold);
+	ck_assert(!policy_of(f, KEY_ID_ROOT).hold);
+}
+
+FIXTURE_TEST(changed_retention_is_for_new_deletions)
+{
+	make_file(f, KEY_ID_ROOT, "a", "");
+	make_file(f, KEY_ID_ROOT, "b", "");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "24h");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	rm(f, KEY_ID_ROOT, "b");
+	fixture_pass(f, 2 * HOUR);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "a"));
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "b"));
+}
+
+FIXTURE_TEST(longest_and_endless_retention_are_kept)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	struct sweep_result swept;
+
+	set_policy(f, a, "user.ddbfs.retention", "forever");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "200y");
+	make_file(f, a, "x", "");
+	make_file(f, KEY_ID_ROOT, "y", "");
+	fixture_pass(f, HOUR);
+	rm(f, a, "x");
+	sweep(f, &swept);
+	ck_assert_int_eq(swept.next_due_ns, ITEM_FOREVER);
+	rm(f, KEY_ID_ROOT, "y");
+	fixture_pass(f, 199 * 365 * DAY);
+	sweep(f, NULL);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "y"));
+	fixture_pass(f, 2 * 365 * DAY);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "y"));
+	ck_assert(is_shown(f, a, "x"));
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("policy");
+	TCase *tcase = tcase_create("policy");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, durations_are_exact);
+	tcase_add_test(tcase, doubtful_values_are_refused_with_a_hint);
+	tcase_add_test(tcase, sizes_and_switches_are_read);
+	tcase_add_test(tcase, nearest_ancestor_wins);
+	tcase_add_test(tcase, policy_follows_a_renamed_directory);
+	tcase_add_test(tcase, roots_minimum_cannot_be_undercut);
+	tcase_add_test(tcase, protect_implies_hold);
+	tcase_add_test(tcase, changed_retention_is_for_new_deletions);
+	tcase_add_test(tcase, longest_and_endless_retention_are_kept);
+	suite_add_tcase(suite, tcase);
+	return test_main(suite);
+}

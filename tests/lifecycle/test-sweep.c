@@ -1,0 +1,547 @@
+/* test-sweep.c - what is due goes, whole and once; what is not, stays; and the rules of the clock. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/lifecycle/fixture.h"
+
+#define YEAR (365 * DAY)
+
+static void make_files(struct fixture *f, uint64_t directory, unsigned count)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		make_file(f, directory, name, name);
+	}
+}
+
+FIXTURE_TEST(expired_file_is_hidden_then_destroyed)
+{
+	struct sweep_result swept;
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	make_big_file(f, KEY_ID_ROOT, "f", 40000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	sweep(f, &swept);
+	ck_assert_uint_eq(swept.destroyed, 0);
+	assert_about(swept.next_due_ns - lifecycle_now_ns(f->life), HOUR);
+	fixture_pass(f, HOUR + SECOND);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "f"));
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+	sweep(f, &swept);
+	ck_assert_uint_eq(swept.destroyed, 1);
+	ck_assert_uint_eq(swept.bytes, 40000);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EXPIRED), 1);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_BYTES), 0);
+	ck_assert_int_eq(swept.next_due_ns, ITEM_FOREVER);
+}
+
+FIXTURE_TEST(what_went_with_a_directory_waits_for_it)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t sub = make_directory(f, d, "sub");
+
+	make_file(f, sub, "f", "x");
+	set_policy(f, sub, "user.ddbfs.retention", "1h");
+	set_policy(f, d, "user.ddbfs.protect", "no");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 2 * HOUR);
+	ck_assert(is_shown(f, sub, "f"));
+	sweep(f, NULL);
+	ck_assert(is_shown(f, sub, "f"));
+	fixture_pass(f, 29 * DAY);
+	restore(f, KEY_ID_ROOT, "d", KEY_ID_ROOT, "d");
+	assert_text(f, sub, "f", "x");
+}
+
+FIXTURE_TEST(directory_waits_for_what_is_in_it)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t sub = make_directory(f, d, "sub");
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	set_policy(f, sub, "user.ddbfs.retention", "30d");
+	make_file(f, sub, "f", "x");
+	fixture_pass(f, HOUR);
+	rm(f, sub, "f");
+	fixture_pass(f, HOUR);
+	act_as(f, 1000, 101, "rm");
+	rm_rf(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 20 * DAY);
+	sweep(f, NULL);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "d"));
+	ck_assert(is_shown(f, sub, "f"));
+	fixture_pass(f, 11 * DAY);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+FIXTURE_TEST(tree_is_destroyed_in_steps_of_the_budget)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t sub = make_directory(f, d, "sub");
+	struct sweep_result swept;
+	unsigned passes = 0;
+	uint64_t destroyed = 0;
+
+	f->disturb = d;
+	make_files(f, d, 20);
+	make_files(f, sub, 20);
+	make_link(f, d, "f0", sub, "link");
+	make_link(f, d, "f0", sub, "link2");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 31 * DAY);
+	do {
+		ck_ok(f, lifecycle_sweep(f->life, 5, &swept));
+		destroyed += swept.destroyed;
+		ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
+		ck_assert_uint_lt(passes++, 100);
+	} while (swept.more);
+	ck_assert_uint_le(destroyed, 44);
+	ck_assert_uint_ge(passes, 8);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EXPIRED), 44);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_BYTES), 0);
+}
+
+FIXTURE_TEST(discarded_tree_is_destroyed_whole)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t sub = make_directory(f, d, "sub");
+	uint64_t other = make_directory(f, sub, "other");
+
+	make_files(f, sub, 3);
+	make_files(f, other, 3);
+	make_link(f, sub, "f0", KEY_ID_ROOT, "out");
+	fixture_pass(f, HOUR);
+	rm(f, other, "f1");
+	fixture_pass(f, HOUR);
+	discard(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 31 * DAY);
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+	ck_assert_int_eq(counter(f, COUNTER_LIVE_ITEMS), 1);
+	ck_assert_uint_eq(live_item(f, KEY_ID_ROOT, "out").links_total, 1);
+	assert_text(f, KEY_ID_ROOT, "out", "f0");
+}
+
+FIXTURE_TEST(crash_while_destroying_is_made_good)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct sweep_result swept;
+
+	make_files(f, d, 20);
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 31 * DAY);
+	ck_ok(f, lifecycle_sweep(f->life, 3, &swept));
+	fixture_crash(f);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+FIXTURE_TEST(open_file_in_a_due_tree_is_spared_until_closed)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t id = make_file(f, d, "open", "x");
+	struct sweep_result swept;
+	struct place at;
+
+	make_files(f, d, 3);
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	at = shown_place(f, d, "open");
+	f->busy[0] = id;
+	fixture_pass(f, 31 * DAY);
+	sweep(f, &swept);
+	ck_assert_uint_eq(count_deleted(f, d), 1);
+	ck_assert_int_gt(swept.next_due_ns, lifecycle_now_ns(f->life));
+	ck_assert_int_lt(swept.next_due_ns, lifecycle_now_ns(f->life) + MINUTE);
+	f->busy[0] = 0;
+	lifecycle_note_released(f->life, id, &at);
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+FIXTURE_TEST(hold_keeps_everything_below)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t sub = make_directory(f, d, "sub");
+	struct empty_options options = { .directory = KEY_ID_ROOT, .now = true };
+	struct empty_result result;
+	struct place at;
+
+	set_policy(f, sub, "user.ddbfs.hold", "yes");
+	make_file(f, sub, "f", "x");
+	make_file(f, d, "g", "x");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	at = shown_place(f, sub, "f");
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_purge(f->life, &f->actor, &at, false)), -EPERM);
+	at = shown_place(f, KEY_ID_ROOT, "d");
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_purge(f->life, &f->actor, &at, true)), -EPERM);
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(result.refused, 1);
+	fixture_pass(f, 31 * DAY);
+	sweep(f, NULL);
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 4);
+	ck_assert_uint_eq(count_deleted(f, sub), 1);
+}
+
+FIXTURE_TEST(hold_that_ends_lets_go)
+{
+	make_file(f, KEY_ID_ROOT, "f", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "yes");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	fixture_pass(f, 31 * DAY);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "no");
+	fixture_pass(f, DAY + SECOND);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+}
+
+FIXTURE_TEST(purged_entry_is_hidden_and_goes_after_its_grace)
+{
+	struct place at;
+
+	make_file(f, KEY_ID_ROOT, "f", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	at = shown_place(f, KEY_ID_ROOT, "f");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_purge(f->life, &f->actor, &at, false)), -ENOENT);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "f"));
+	fixture_pass(f, 9 * MINUTE);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+	fixture_pass(f, 2 * MINUTE);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_USER), 1);
+}
+
+FIXTURE_TEST(purge_of_a_directory_that_shows_something_needs_recursion)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct place top, child;
+
+	make_file(f, d, "f", "x");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	top = shown_place(f, KEY_ID_ROOT, "d");
+	child = shown_place(f, d, "f");
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_purge(f->life, &f->actor, &top, false)), -ENOTEMPTY);
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &child, false));
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &top, false));
+	fixture_pass(f, HOUR);
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+/* ---- emptying -------------------------------------------------------------------- */
+
+FIXTURE_TEST(emptying_takes_what_is_there_below_one_directory)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	uint64_t b = make_directory(f, a, "b");
+	struct empty_options options = { .directory = a, .dry_run = true };
+	struct empty_result result;
+
+	make_file(f, b, "x", "12345");
+	make_file(f, a, "y", "123");
+	make_file(f, KEY_ID_ROOT, "z", "1");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "z");
+	rm(f, a, "y");
+	rm_rf(f, a, "b");
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(result.entries, 2);
+	ck_assert_uint_eq(result.bytes, 8);
+	ck_assert_uint_eq(count_shown(f, a), 2);
+	options.dry_run = false;
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(count_shown(f, a), 0);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "z"));
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 4);
+	options.now = true;
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 1);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_USER), 3);
+}
+
+FIXTURE_TEST(emptying_spares_the_young)
+{
+	struct empty_options options = { .directory = KEY_ID_ROOT, .now = true };
+	struct empty_result result;
+
+	make_file(f, KEY_ID_ROOT, "old", "");
+	make_file(f, KEY_ID_ROOT, "young", "");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "old");
+	fixture_pass(f, DAY);
+	options.deleted_before_ns = lifecycle_now_ns(f->life);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "young");
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert(is_shown(f, KEY_ID_ROOT, "young"));
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "old"));
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+}
+
+struct deleter {
+	struct fixture *f;
+	bool done;
+};
+
+static bool delete_meanwhile(void *data, uint64_t done)
+{
+	struct deleter *d = data;
+
+	if (!d->done)
+		rm(d->f, KEY_ID_ROOT, "later");
+	d->done = true;
+	return false;
+}
+
+FIXTURE_TEST_ONCE(what_is_deleted_while_emptying_survives)
+{
+	struct deleter deleter = { .f = f };
+	struct empty_options options = {
+		.directory = KEY_ID_ROOT, .now = true, .progress = delete_meanwhile, .data = &deleter
+	};
+	struct empty_result result;
+
+	make_file(f, KEY_ID_ROOT, "a", "");
+	make_file(f, KEY_ID_ROOT, "b", "");
+	make_file(f, KEY_ID_ROOT, "later", "");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(result.entries, 2);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "later"));
+}
+
+static int refuse_all(void *data, const struct place *at, const struct item *item)
+{
+	return -EACCES;
+}
+
+FIXTURE_TEST(emptying_asks_for_rights)
+{
+	struct empty_options options = { .directory = KEY_ID_ROOT, .now = true, .allowed = refuse_all };
+	struct empty_result result;
+
+	make_file(f, KEY_ID_ROOT, "a", "");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(result.refused, 1);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "a"));
+}
+
+/* ---- the clock --------------------------------------------------------------------- */
+
+FIXTURE_TEST(jump_of_a_year_hides_but_destroys_nothing)
+{
+	struct sweep_result swept;
+	struct entry e;
+	int64_t jump;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	make_file(f, KEY_ID_ROOT, "b", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	sweep(f, NULL);
+	test_clock_step(&f->clock, YEAR);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "a"));
+	sweep(f, &swept);
+	ck_assert(swept.paused);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+	ck_assert(lifecycle_clock_suspect(f->life, &jump));
+	assert_about(jump, YEAR);
+	act_as(f, 1000, 101, "rm");
+	rm(f, KEY_ID_ROOT, "b");
+	ck_assert(is_shown(f, KEY_ID_ROOT, "b"));
+	test_clock_step(&f->clock, -YEAR);
+	fixture_pass(f, MINUTE);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "a"));
+	ck_assert(!lifecycle_clock_suspect(f->life, &jump));
+	ck_assert_int_eq(lifecycle_find(f->life, KEY_ID_ROOT, "b", &e), 0);
+	ck_assert_int_lt(llabs((long long)((int64_t)e.at.seq - lifecycle_now_ns(f->life))), 2 * MINUTE);
+	entry_release(&e);
+}
+
+FIXTURE_TEST(confirmed_jump_destroys)
+{
+	struct sweep_result swept;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	test_clock_step(&f->clock, YEAR);
+	sweep(f, &swept);
+	ck_assert(swept.paused);
+	ck_ok(f, lifecycle_clock_accept(f->life));
+	sweep(f, &swept);
+	ck_assert(!swept.paused);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+}
+
+FIXTURE_TEST(steady_day_confirms_a_jump)
+{
+	struct sweep_result swept;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	test_clock_step(&f->clock, YEAR);
+	sweep(f, &swept);
+	fixture_pass(f, 23 * HOUR);
+	sweep(f, &swept);
+	ck_assert(swept.paused);
+	test_clock_step(&f->clock, 2 * HOUR); /* not steady: from the start again */
+	sweep(f, &swept);
+	fixture_pass(f, 23 * HOUR);
+	sweep(f, &swept);
+	ck_assert(swept.paused);
+	fixture_pass(f, 2 * HOUR);
+	sweep(f, &swept);
+	ck_assert(!swept.paused);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+}
+
+FIXTURE_TEST(jump_between_mounts_of_one_boot_is_noticed)
+{
+	struct sweep_result swept;
+	int64_t jump;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	fixture_reopen(f);
+	test_clock_step(&f->clock, YEAR);
+	fixture_reopen(f);
+	ck_assert(lifecycle_clock_suspect(f->life, &jump));
+	fixture_reopen(f);
+	sweep(f, &swept);
+	ck_assert(swept.paused);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 1);
+}
+
+FIXTURE_TEST(step_back_destroys_nothing_early)
+{
+	struct entry first, second;
+	int64_t deleted_ns;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	make_file(f, KEY_ID_ROOT, "b", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "2d");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	deleted_ns = lifecycle_now_ns(f->life);
+	test_clock_step(&f->clock, -DAY);
+	rm(f, KEY_ID_ROOT, "b");
+	ck_assert_int_eq(lifecycle_find(f->life, KEY_ID_ROOT, "a", &first), 0);
+	ck_assert_int_eq(lifecycle_find(f->life, KEY_ID_ROOT, "b", &second), 0);
+	ck_assert_uint_gt(second.at.seq, first.at.seq);
+	assert_about(second.expires_ns - deleted_ns, 2 * DAY);
+	entry_release(&first);
+	entry_release(&second);
+	fixture_pass(f, 2 * DAY - HOUR);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 2);
+}
+
+FIXTURE_TEST(clock_of_1970_does_not_date_deletions)
+{
+	struct entry e;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	make_file(f, KEY_ID_ROOT, "b", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	fixture_reopen(f);
+	f->clock.realtime_ns = 5 * SECOND;
+	fixture_reopen(f);
+	rm(f, KEY_ID_ROOT, "b");
+	ck_assert_int_eq(lifecycle_find(f->life, KEY_ID_ROOT, "b", &e), 0);
+	ck_assert_uint_gt(e.at.seq, UINT64_C(1700000000) * CLOCK_SECOND_NS);
+	entry_release(&e);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "a"));
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+static void wait_until_destroyed(struct fixture *f, int64_t count)
+{
+	struct timespec pause = { .tv_nsec = 2000000 };
+
+	for (int i = 0; i < 5000 && counter(f, COUNTER_DESTROYED_USER) < count; i++)
+		nanosleep(&pause, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_USER), count);
+}
+
+FIXTURE_TEST_ONCE(sweeper_wakes_for_what_becomes_due_sooner)
+{
+	struct place at;
+
+	make_file(f, KEY_ID_ROOT, "a", "x");
+	make_file(f, KEY_ID_ROOT, "b", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.grace", "1");
+	fixture_pass(f, HOUR);
+	ck_assert_int_eq(lifecycle_sweeper_start(f->life), 0);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	at = shown_place(f, KEY_ID_ROOT, "a");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	fixture_pass(f, 2 * SECOND);
+	at = shown_place(f, KEY_ID_ROOT, "b");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false)); /* wakes it: the first is due by now */
+	wait_until_destroyed(f, 1);
+	lifecycle_sweeper_stop(f->life);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("sweep");
+	TCase *tcase = tcase_create("sweep");
+
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, expired_file_is_hidden_then_destroyed);
+	tcase_add_test(tcase, what_went_with_a_directory_waits_for_it);
+	tcase_add_test(tcase, directory_waits_for_what_is_in_it);
+	tcase_add_test(tcase, tree_is_destroyed_in_steps_of_the_budget);
+	tcase_add_test(tcase, discarded_tree_is_destroyed_whole);
+	tcase_add_test(tcase, crash_while_destroying_is_made_good);
+	tcase_add_test(tcase, open_file_in_a_due_tree_is_spared_until_closed);
+	tcase_add_test(tcase, hold_keeps_everything_below);
+	tcase_add_test(tcase, hold_that_ends_lets_go);
+	tcase_add_test(tcase, purged_entry_is_hidden_and_goes_after_its_grace);
+	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);
+	tcase_add_test(tcase, emptying_takes_what_is_there_below_one_directory);
+	tcase_add_test(tcase, emptying_spares_the_young);
+	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
+	tcase_add_test(tcase, emptying_asks_for_rights);
+	tcase_add_test(tcase, jump_of_a_year_hides_but_destroys_nothing);
+	tcase_add_test(tcase, confirmed_jump_destroys);
+	tcase_add_test(tcase, steady_day_confirms_a_jump);
+	tcase_add_test(tcase, jump_between_mounts_of_one_boot_is_noticed);
+	tcase_add_test(tcase, step_back_destroys_nothing_early);
+	tcase_add_test(tcase, clock_of_1970_does_not_date_deletions);
+	tcase_add_test(tcase, sweeper_wakes_for_what_becomes_due_sooner);
+	suite_add_tcase(suite, tcase);
+	return test_main(suite);
+}
