@@ -59,17 +59,24 @@ static int target_result(const struct target *target, int result)
 	return result == -EAGAIN && target->lost ? -ESTALE : result;
 }
 
-static int target_read_type(struct target *target, uint64_t *ret_id, bool *ret_directory)
+int target_look(struct target *target, struct inode *ret_inode)
 {
 	struct store_retry retry = { 0 };
-	struct inode i;
 	int result;
 
 	do
-		result = target_load(target, true, &i);
+		result = target_load(target, true, ret_inode);
 	while (store_retry(&retry, &result));
+	return target_result(target, result);
+}
+
+static int target_read_type(struct target *target, uint64_t *ret_id, bool *ret_directory)
+{
+	struct inode i;
+	int result = target_look(target, &i);
+
 	if (result)
-		return target_result(target, result);
+		return result;
 	*ret_id = i.item.id;
 	*ret_directory = S_ISDIR(i.item.mode);
 	inode_release(&i);

@@ -27,9 +27,21 @@ int file_read(struct namei *n, const struct file_locator *where, uint64_t id, ui
  */
 int file_write(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset, const void *bytes,
 	       size_t size, bool append, bool kill_privileges, struct inode *ret_inode);
-/* Size as in truncate(2), together with other attributes: what namei_setattr calls for ATTR_SIZE. */
+/* As namei_setattr, of the item `id` wherever it is, directories too. */
 int file_setattr(struct namei *n, const struct file_locator *where, uint64_t id, const struct attr_change *change,
 		 struct inode *ret_inode);
+/* As namei_getxattr and the like, of the item `id` wherever it is: never of another that bears its name by now. Also of directories. */
+int file_getxattr(struct namei *n, const struct file_locator *where, uint64_t id, const char *name,
+		  struct buffer *ret_value);
+int file_listxattr(struct namei *n, const struct file_locator *where, uint64_t id, bool trusted,
+		   struct buffer *ret_names);
+int file_setxattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+		  const char *name, const void *value, size_t size, int flags);
+int file_removexattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+		     const char *name);
+/* As namei_link. */
+int file_link(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+	      uint64_t parent, const char *name, struct inode *ret_inode);
 /* fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; others -EOPNOTSUPP. Reserves no space beyond what is checked: see README. */
 int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id, int mode, uint64_t offset,
 		  uint64_t length);

@@ -58,6 +58,8 @@ int target_lock(struct target *target, bool file);
 void target_unlock(struct target *target);
 /* 0; STORE_CONFLICT: it moved meanwhile, try again; -ENOENT (place), -ESTALE (locator). */
 int target_load(struct target *target, bool attributes_only, struct inode *ret_inode);
+/* target_load's attributes for who only looks: no lock, but repeated while it moves. */
+int target_look(struct target *target, struct inode *ret_inode);
 
 /*
  * A change of one item: its inode as read, what it shall be (in inode.item),

@@ -11,7 +11,7 @@
 
 struct link {
 	struct namei *n;
-	const struct place *from;
+	struct target from;
 	struct place to;
 	struct inode inode;
 	struct tree_directory parent;
@@ -47,13 +47,15 @@ static int link_read(struct link *l)
 		return -EEXIST;
 	if (result != STORE_ABSENT)
 		return result;
-	return namei_load(l->n, l->from, false, &l->inode);
+	return target_load(&l->from, false, &l->inode);
 }
 
 static int link_check(const struct link *l)
 {
 	const struct item *item = &l->inode.item;
 
+	if (l->inode.at.state != KEY_ACT)
+		return -EROFS;
 	if (S_ISDIR(item->mode))
 		return -EPERM;
 	if (l->inode.nlink == 0)
@@ -61,13 +63,13 @@ static int link_check(const struct link *l)
 	return l->inode.nlink >= NAMEI_LINK_MAX ? -EMLINK : 0;
 }
 
-/* The item at `from` becomes a reference, what it was the LINK. */
+/* The name's item becomes a reference, what it was the LINK. */
 static void link_convert(struct link *l)
 {
 	struct item reference;
 
-	inode_make_reference(&l->inode, l->from->name, &reference);
-	transaction_put_item(&l->transaction, l->n->store, l->from, &reference, l->inode.name_version);
+	inode_make_reference(&l->inode, l->inode.at.name, &reference);
+	transaction_put_item(&l->transaction, l->n->store, &l->inode.at, &reference, l->inode.name_version);
 	l->inode.item.flags |= ITEM_REFERENCE;
 	l->inode.item.links_live = l->inode.item.links_total = 1;
 	l->inode.link_version = 0;
@@ -115,29 +117,43 @@ static int link_once(struct link *l)
 	return 0;
 }
 
-int namei_link(struct namei *n, const struct actor *actor, const struct place *from, uint64_t parent, const char *name,
-	       struct inode *ret_inode)
+static int link_run(struct link *l, uint64_t parent, const char *name, struct inode *ret_inode)
 {
-	_cleanup_(link_release) struct link l = { .n = n, .from = from };
 	struct store_retry retry = { 0 };
 	int result = namei_check_name(name);
 
 	if (result)
 		return result;
-	if (namei_is_reserved(n, parent, name))
+	if (namei_is_reserved(l->n, parent, name))
 		return -EEXIST;
-	if (from->state != KEY_ACT)
-		return -EROFS;
-	namei_place(&l.to, parent, name);
-	lifecycle_lock(n->lifecycle);
+	namei_place(&l->to, parent, name);
+	lifecycle_lock(l->n->lifecycle);
 	do
-		result = link_once(&l);
+		result = link_once(l);
 	while (store_retry(&retry, &result));
-	lifecycle_unlock(n->lifecycle);
+	lifecycle_unlock(l->n->lifecycle);
 	if (result == 0 && ret_inode) {
-		*ret_inode = l.inode;
-		memset(&l.inode.value, 0, sizeof(l.inode.value));
-		memset(&l.inode.link_value, 0, sizeof(l.inode.link_value));
+		*ret_inode = l->inode;
+		memset(&l->inode.value, 0, sizeof(l->inode.value));
+		memset(&l->inode.link_value, 0, sizeof(l->inode.link_value));
 	}
 	return namei_error(result);
+}
+
+int namei_link(struct namei *n, const struct actor *actor, const struct place *from, uint64_t parent, const char *name,
+	       struct inode *ret_inode)
+{
+	_cleanup_(link_release) struct link l = { .n = n };
+
+	target_at(&l.from, n, from);
+	return link_run(&l, parent, name, ret_inode);
+}
+
+int file_link(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+	      uint64_t parent, const char *name, struct inode *ret_inode)
+{
+	_cleanup_(link_release) struct link l = { .n = n };
+
+	target_located(&l.from, n, where, id);
+	return link_run(&l, parent, name, ret_inode);
 }

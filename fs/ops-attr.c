@@ -52,7 +52,7 @@ static int load_shown(struct fs *fs, struct node *node, struct inode *ret_inode,
 	return 0;
 }
 
-void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void answer_attributes(fuse_req_t req, fuse_ino_t ino, bool keep)
 {
 	struct fs *fs = session_fs(req);
 	struct inode inode;
@@ -67,8 +67,13 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	OPS_TRY(req, load_shown(fs, &node, &inode, &trash));
 	if (node.detached)
 		inode.nlink = 0;
-	reply_attributes(req, &inode, trash || node.detached);
+	reply_attributes(req, &inode, trash || node.detached || !keep);
 	inode_release(&inode);
+}
+
+void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	answer_attributes(req, ino, true);
 }
 
 void ops_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -136,22 +141,6 @@ static int changeable(struct fs *fs, fuse_ino_t ino, struct node *ret_node)
 	return ops_file(fs, ino, true, ret_node);
 }
 
-static int change_directory(struct fs *fs, struct node *node, const struct attr_change *change,
-			    struct inode *ret_inode)
-{
-	int result;
-
-	/* It may be renamed between looking where it is and changing it. */
-	do {
-		result = namei_setattr(fs->namei, &node->at, change, ret_inode);
-		if (result == 0 && ret_inode->item.id != node->id) {
-			inode_release(ret_inode);
-			result = -ESTALE;
-		}
-	} while (result == -ENOENT && ops_moved(fs, node));
-	return result;
-}
-
 void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
@@ -160,17 +149,15 @@ void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, 
 	struct node node;
 
 	translate(fs, attr, to_set, &change);
+	/* The kernel announces a write that clears set-id bits: it must ask for the mode again afterwards. */
 	if (change.set == 0) {
-		ops_getattr(req, ino, fi);
+		answer_attributes(req, ino, false);
 		return;
 	}
 	OPS_TRY(req, changeable(fs, ino, &node));
 	if (change.set & ATTR_SIZE)
 		loop_yield(fs->loop);
-	if (node.directory)
-		OPS_TRY(req, change_directory(fs, &node, &change, &inode));
-	else
-		OPS_TRY(req, file_setattr(fs->namei, &fs->locator, node.id, &change, &inode));
+	OPS_TRY(req, file_setattr(fs->namei, &fs->locator, node.id, &change, &inode));
 	reply_attributes(req, &inode, inode.at.state != KEY_ACT);
 	inode_release(&inode);
 }
@@ -237,9 +224,7 @@ void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	}
 	if (answer_fact(req, &node, name, size))
 		return;
-	do
-		result = namei_getxattr(fs->namei, &node.at, name, &value);
-	while (result == -ENOENT && ops_moved(fs, &node));
+	result = file_getxattr(fs->namei, &fs->locator, node.id, name, &value);
 	if (result)
 		reply_result(req, result);
 	else
@@ -256,11 +241,8 @@ void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	int result = 0;
 
 	OPS_TRY(req, node_get(fs->nodes, ino, &node));
-	if (has_xattrs(&node)) {
-		do
-			result = namei_listxattr(fs->namei, &node.at, trusted, &names);
-		while (result == -ENOENT && ops_moved(fs, &node));
-	}
+	if (has_xattrs(&node))
+		result = file_listxattr(fs->namei, &fs->locator, node.id, trusted, &names);
 	if (result)
 		reply_result(req, result);
 	else
@@ -274,15 +256,12 @@ void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *
 	struct fs *fs = session_fs(req);
 	struct actor actor;
 	struct node node;
-	int result;
 
 	OPS_TRY(req, acl_refused(fs, name));
 	OPS_TRY(req, changeable(fs, ino, &node));
 	ops_actor(req, &actor);
-	do
-		result = namei_setxattr(fs->namei, &actor, &node.at, name, value, size, flags);
-	while (result == -ENOENT && ops_moved(fs, &node));
-	reply_result(req, result);
+	reply_result(req, file_setxattr(fs->namei, &actor, &fs->locator, node.id, name, value, size,
+					flags));
 }
 
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -290,14 +269,10 @@ void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	struct fs *fs = session_fs(req);
 	struct actor actor;
 	struct node node;
-	int result;
 
 	OPS_TRY(req, changeable(fs, ino, &node));
 	ops_actor(req, &actor);
-	do
-		result = namei_removexattr(fs->namei, &actor, &node.at, name);
-	while (result == -ENOENT && ops_moved(fs, &node));
-	reply_result(req, result);
+	reply_result(req, file_removexattr(fs->namei, &actor, &fs->locator, node.id, name));
 }
 
 /* ---- statfs ------------------------------------------------------------------------------------ */

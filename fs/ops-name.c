@@ -208,13 +208,8 @@ void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char 
 	OPS_TRY(req, ops_live_directory(fs, new_parent, &parent));
 	OPS_TRY(req, ops_file(fs, ino, true, &node));
 	ops_actor(req, &actor);
-	for (int tries = 0; tries < TRIES; tries++) {
-		entry.stamp = node_stamp(fs->nodes, parent.id);
-		result = namei_link(fs->namei, &actor, &node.at, parent.id, name, &inode);
-		/* The file may have been moved between looking where it is and linking it. */
-		if (result != -ENOENT || ops_file(fs, ino, true, &node) != 0)
-			break;
-	}
+	entry.stamp = node_stamp(fs->nodes, parent.id);
+	result = file_link(fs->namei, &actor, &fs->locator, node.id, parent.id, name, &inode);
 	OPS_TRY(req, result);
 	result = reply_entry(req, &entry, NULL);
 	inode_release(&inode);

@@ -180,32 +180,48 @@ static int copy_value(struct namei *n, const struct inode *i, const char *name, 
 	return ret_value->failed ? -ENOMEM : 0;
 }
 
-int namei_getxattr(struct namei *n, const struct place *at, const char *name, struct buffer *ret_value)
+static int get_xattr(struct target *target, const char *name, struct buffer *ret_value)
 {
 	_cleanup_(inode_release) struct inode i = { 0 };
 	int result = check_xattr_name(name);
 
-	if (result)
-		return result;
-	result = namei_load(n, at, true, &i);
+	if (result == 0)
+		result = target_look(target, &i);
 	if (result)
 		return result;
 	if (i.item.xattrs_size == 0 && !(i.item.flags & ITEM_XATTR_APART))
 		return -ENODATA;
-	return copy_value(n, &i, name, ret_value);
+	return copy_value(target->n, &i, name, ret_value);
 }
 
-int namei_listxattr(struct namei *n, const struct place *at, bool trusted, struct buffer *ret_names)
+int namei_getxattr(struct namei *n, const struct place *at, const char *name, struct buffer *ret_value)
+{
+	struct target target;
+
+	target_at(&target, n, at);
+	return get_xattr(&target, name, ret_value);
+}
+
+int file_getxattr(struct namei *n, const struct file_locator *where, uint64_t id, const char *name,
+		  struct buffer *ret_value)
+{
+	struct target target;
+
+	target_located(&target, n, where, id);
+	return get_xattr(&target, name, ret_value);
+}
+
+static int list_xattrs(struct target *target, bool trusted, struct buffer *ret_names)
 {
 	_cleanup_(inode_release) struct inode i = { 0 };
 	_cleanup_(store_value_release) struct store_value apart = { 0 };
 	const uint8_t *list, *value;
 	size_t size, value_size, position = 0;
 	const char *name;
-	int result = namei_load(n, at, true, &i);
+	int result = target_look(target, &i);
 
 	if (result == 0)
-		result = xattr_load(n, &i, &apart, &list, &size);
+		result = xattr_load(target->n, &i, &apart, &list, &size);
 	if (result)
 		return result;
 	while ((result = record_xattr_next(list, size, &position, &name, &value, &value_size)) > 0) {
@@ -218,6 +234,23 @@ int namei_listxattr(struct namei *n, const struct place *at, bool trusted, struc
 	if (ret_names->failed)
 		return -ENOMEM;
 	return namei_error(result);
+}
+
+int namei_listxattr(struct namei *n, const struct place *at, bool trusted, struct buffer *ret_names)
+{
+	struct target target;
+
+	target_at(&target, n, at);
+	return list_xattrs(&target, trusted, ret_names);
+}
+
+int file_listxattr(struct namei *n, const struct file_locator *where, uint64_t id, bool trusted,
+		   struct buffer *ret_names)
+{
+	struct target target;
+
+	target_located(&target, n, where, id);
+	return list_xattrs(&target, trusted, ret_names);
 }
 
 /* ---- writing -------------------------------------------------------------- */
@@ -285,39 +318,67 @@ static int xattr_step(struct namei *n, struct edit *e, void *data)
 	return result;
 }
 
-static int change_xattr(struct namei *n, const struct place *at, struct xattr_change *c)
+static int change_xattr(struct target *target, struct xattr_change *c)
 {
-	struct target target;
 	int result = check_xattr_name(c->name);
 
+	if (result == 0)
+		result = target_lock(target, false);
 	if (result)
 		return result;
-	target_at(&target, n, at);
-	result = target_lock(&target, false);
-	if (result)
-		return result;
-	result = edit_run(&target, xattr_step, c, NULL);
+	result = edit_run(target, xattr_step, c, NULL);
 	if (result == 0 && classify(c->name) == XATTR_POLICY)
-		lifecycle_note_directory_changed(n->lifecycle);
-	target_unlock(&target);
+		lifecycle_note_directory_changed(target->n->lifecycle);
+	target_unlock(target);
 	return result;
+}
+
+static int set_xattr(struct target *target, struct xattr_change *c)
+{
+	if (c->flags & ~(XATTR_CREATE | XATTR_REPLACE))
+		return -EINVAL;
+	if (c->size > XATTR_SIZE_MAX)
+		return -E2BIG;
+	if (!c->value)
+		c->value = "";
+	return change_xattr(target, c);
 }
 
 int namei_setxattr(struct namei *n, const struct actor *actor, const struct place *at, const char *name,
 		   const void *value, size_t size, int flags)
 {
-	struct xattr_change c = { actor, name, value ? value : "", size, flags };
+	struct xattr_change c = { actor, name, value, size, flags };
+	struct target target;
 
-	if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
-		return -EINVAL;
-	if (size > XATTR_SIZE_MAX)
-		return -E2BIG;
-	return change_xattr(n, at, &c);
+	target_at(&target, n, at);
+	return set_xattr(&target, &c);
+}
+
+int file_setxattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+		  const char *name, const void *value, size_t size, int flags)
+{
+	struct xattr_change c = { actor, name, value, size, flags };
+	struct target target;
+
+	target_located(&target, n, where, id);
+	return set_xattr(&target, &c);
 }
 
 int namei_removexattr(struct namei *n, const struct actor *actor, const struct place *at, const char *name)
 {
 	struct xattr_change c = { .actor = actor, .name = name };
+	struct target target;
 
-	return change_xattr(n, at, &c);
+	target_at(&target, n, at);
+	return change_xattr(&target, &c);
+}
+
+int file_removexattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
+		     const char *name)
+{
+	struct xattr_change c = { .actor = actor, .name = name };
+	struct target target;
+
+	target_located(&target, n, where, id);
+	return change_xattr(&target, &c);
 }
