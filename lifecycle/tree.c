@@ -177,7 +177,7 @@ void tree_put_topology(struct transaction *t, uint64_t version)
 	transaction_put(t, &key, record, sizeof(record), NULL, 0, version ? STORE_IF_VERSION : STORE_IF_ABSENT, version);
 }
 
-/* A path is built from its end: `bytes` is filled backwards from `size`. */
+/* A path is built from its end: `bytes` is filled backwards from `size`, and has one more for the NUL. */
 struct path_builder {
 	char *bytes;
 	size_t size;
@@ -192,10 +192,11 @@ static int path_prepend(struct path_builder *p, const char *name)
 	char *bytes;
 
 	if (p->start < length + 1) {
-		grown = util_max(p->size * 2, used + length + 1 + 256);
-		if (grown > TREE_PATH_MAX + 512)
+		if (used + length + 1 > TREE_PATH_MAX)
 			return -ENAMETOOLONG;
-		bytes = malloc(grown);
+		grown = util_max(p->size * 2, used + length + 1);
+		grown = util_min(grown, (size_t)TREE_PATH_MAX);
+		bytes = malloc(grown + 1);
 		if (!bytes)
 			return -ENOMEM;
 		memcpy(bytes + grown - used, p->bytes + p->start, used);
@@ -236,8 +237,6 @@ int tree_path(struct store *s, const struct place *at, char **ret_path)
 		return -ENOMEM;
 	result = path_build(s, at, &p);
 	length = p.size - p.start;
-	if (!result && length > TREE_PATH_MAX)
-		result = -ENAMETOOLONG;
 	if (result) {
 		free(p.bytes);
 		return result;
