@@ -204,7 +204,7 @@ static void count_directories(struct maker *m)
 
 static void make(const char *path, enum sample_end end)
 {
-	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 8 << 20 };
+	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 1 << 20 };
 	struct store_open_report report;
 	struct maker m = { .bytes = malloc(LARGEST) };
 
