@@ -51,6 +51,8 @@ void job_row(struct job *j, json_t *row); /* taken over */
 /* Whether the job shall stop. */
 bool job_progress(struct job *j, uint64_t done, uint64_t total);
 bool job_cancelled(struct job *j);
+/* The last line, whole; taken over. */
+void job_last(struct job *j, json_t *line);
 /* The last line. `result` is taken over. */
 void job_result(struct job *j, int exit, json_t *result);
 /* The last line: why it failed. `path` (may be NULL) is what it is about. */

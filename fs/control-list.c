@@ -112,6 +112,7 @@ static void set_path(json_t *row, const char *key, const char *directory, const 
 static void say_row(struct listing *l, const struct pending *in, const struct found *f)
 {
 	const struct deletion *d = &f->item.deletion;
+	char batch[24];
 	json_t *row = json_pack("{ss sI sI sI ss sI}", "type", type_name(f->item.mode), "size",
 				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0), "deleted_at_ns",
 				(json_int_t)f->at.seq, "expires_at_ns", (json_int_t)f->expires_ns,
@@ -120,9 +121,10 @@ static void say_row(struct listing *l, const struct pending *in, const struct fo
 	set_path(row, "path", in->path, f->at.name);
 	set_path(row, "shown_path", in->shown, f->shown);
 	set_path(row, "trash_path", in->view, f->shown);
-	json_object_update_new(row, json_pack("{sI sI sI sI}", "uid", (json_int_t)d->uid, "gid",
+	snprintf(batch, sizeof(batch), "%llu", (unsigned long long)d->batch);
+	json_object_update_new(row, json_pack("{sI sI sI ss}", "uid", (json_int_t)d->uid, "gid",
 					      (json_int_t)d->gid, "pid", (json_int_t)d->pid,
-					      "batch", (json_int_t)d->batch));
+					      "batch", batch));
 	bytes_to_json(row, "command", d->command);
 	job_row(l->job, row);
 	l->said++;

@@ -133,6 +133,45 @@ static void say_restored(struct restoration *r, bool skipped)
 	job_result(r->job, CONTROL_DONE, result);
 }
 
+/* The first name on the way to where it was that is no directory any more. malloc'd; NULL: none. */
+static char *find_in_way(struct restoration *r)
+{
+	_cleanup_free_ char *path = NULL;
+	uint64_t directory = KEY_ID_ROOT;
+	char *slash;
+
+	if (tree_path(job_store(r->job), &r->at, &path))
+		return NULL;
+	for (char *name = path + 1; (slash = strchr(name, '/')); name = slash + 1) {
+		struct inode i = { 0 };
+		bool file;
+
+		*slash = '\0';
+		if (namei_lookup(r->job->control->namei, directory, name, true, &i))
+			return NULL;
+		file = !S_ISDIR(i.item.mode);
+		directory = i.item.id;
+		inode_release(&i);
+		if (file)
+			return util_steal(path);
+		*slash = '/';
+	}
+	return NULL;
+}
+
+static void say_in_way(struct restoration *r)
+{
+	static const char words[] =
+		"what was its directory is a file now; move that away, or give --to DIR";
+	_cleanup_free_ char *in_way = find_in_way(r);
+	json_t *line = json_pack("{ss si}", "error", words, "exit", CONTROL_CONFLICT);
+
+	bytes_to_json(line, "path", r->path);
+	if (in_way)
+		bytes_to_json(line, "in_way", in_way);
+	job_last(r->job, line);
+}
+
 static void say_failed(struct restoration *r, int result)
 {
 	switch (result) {
@@ -141,8 +180,7 @@ static void say_failed(struct restoration *r, int result)
 			  "its name is taken; give --rename, --replace, --skip or --to DIR");
 		break;
 	case -ENOTDIR:
-		job_error(r->job, CONTROL_CONFLICT, r->path,
-			  "where it was, a directory on the way is a file now; give --to DIR, or move that file away");
+		say_in_way(r);
 		break;
 	case -EISDIR:
 	case -ENOTEMPTY:

@@ -2,11 +2,13 @@
  * control-undo.c - "batches": what can be undone; "undo": does it.
  *
  * batches: in all; rows as `batch_to_json` makes them, newest first.
- * undo: in batch (0: the last), taken, only (a pattern), dry_run; a row for
+ * undo: in batch (its id, a string; without it, the last), taken, only (a pattern), dry_run; a row for
  * each top entry: path, size, and error if it stayed; progress; result batch,
  * restored, already, skipped, missing.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -29,11 +31,14 @@ static void set_directory(struct job *j, json_t *row, uint64_t directory)
 
 static json_t *batch_to_json(struct job *j, const struct batch *b)
 {
-	json_t *row = json_pack("{sI sI sI sI sI sI sb sb sb}", "id", (json_int_t)b->seq,
-				"deleted_at_ns", (json_int_t)b->seq, "count", (json_int_t)b->count,
-				"bytes", (json_int_t)b->bytes, "uid", (json_int_t)b->uid, "session",
-				(json_int_t)b->session, "undone", b->undone, "purge", b->purge,
-				"open", b->last_seq == 0);
+	char id[24];
+	json_t *row;
+
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)b->seq);
+	row = json_pack("{ss sI sI sI sI sI sb sb sb}", "id", id, "deleted_at_ns", (json_int_t)b->seq,
+			"count", (json_int_t)b->count, "bytes", (json_int_t)b->bytes, "uid",
+			(json_int_t)b->uid, "session", (json_int_t)b->session, "undone", b->undone,
+			"purge", b->purge, "open", b->last_seq == 0);
 
 	bytes_to_json(row, "command", b->command);
 	set_directory(j, row, b->directory);
@@ -220,10 +225,11 @@ static int check_batch(struct job *j, uint64_t batch)
 void job_undo(struct job *j)
 {
 	_cleanup_free_ char *only = NULL;
+	const char *batch = json_string_value(json_object_get(j->request, "batch"));
 	struct undoing u = { .job = j, .dry_run = job_flag(j, "dry_run") };
 	struct undo_result r = { 0 };
 	struct undo_options o = {
-		.batch = (uint64_t)job_number(j, "batch"),
+		.batch = batch ? strtoull(batch, NULL, 10) : 0,
 		.taken = parse_taken(j),
 		.dry_run = u.dry_run,
 		.allowed = may_restore,

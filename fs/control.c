@@ -117,6 +117,11 @@ bool job_progress(struct job *j, uint64_t done, uint64_t total)
 	return job_cancelled(j);
 }
 
+void job_last(struct job *j, json_t *line)
+{
+	say(j, line);
+}
+
 void job_result(struct job *j, int exit, json_t *result)
 {
 	say(j, json_pack("{so si}", "result", result, "exit", exit));

@@ -14,7 +14,8 @@
  * The output is a stream of bytes: lines of JSON, each ended by '\n'; one may
  * arrive in pieces. {"row": {...}}, {"progress": {"done": n, "total": n}} (a
  * total of 0 is not known), and last {"result": {...}, "exit": code} or
- * {"error": "words", "exit": code}.
+ * {"error": "words", "exit": code}, with "path" if it is about one, and "in_way"
+ * if another one is the cause. Numbers above 2^53 that are no times are strings.
  *
  * Bytes that are not UTF-8 (names, paths) have no JSON string: see bytes.h.
  * control-jobs.c lists the verbs and what each takes and gives.

@@ -235,20 +235,27 @@ static int put_request(const struct client *c, json_t *request, struct control_m
 	return EXIT_DONE;
 }
 
-/* "why", of a path if there is one. */
-static void say_error(const struct client *c, const json_t *line, int code)
+/* `before`, the path under KEY as the user sees it, `after`; or nothing, if the line has no such path. malloc'd. */
+static char *path_words(const struct client *c, const json_t *line, const char *key,
+			const char *before, const char *after)
 {
-	_cleanup_free_ char *words = NULL, *inner = NULL, *shown = NULL, *quoted = NULL;
+	_cleanup_free_ char *inner = NULL, *shown = NULL, *quoted = NULL;
 
-	if (bytes_from_json(line, "error", &words))
-		return;
-	if (bytes_from_json(line, "path", &inner)) {
-		cmd_fail(c->arguments, code, "%s", words);
-		return;
-	}
+	if (bytes_from_json(line, key, &inner))
+		return print_format("%s", "");
 	shown = client_shown(c, inner);
 	quoted = print_quoted(shown);
-	cmd_fail(c->arguments, code, "%s: %s", quoted, words);
+	return print_format("%s%s%s", before, quoted, after);
+}
+
+static void say_error(const struct client *c, const json_t *line, int code)
+{
+	_cleanup_free_ char *path = path_words(c, line, "path", "", ": ");
+	_cleanup_free_ char *in_way = path_words(c, line, "in_way", ": ", "");
+	_cleanup_free_ char *words = NULL;
+
+	if (bytes_from_json(line, "error", &words) == 0)
+		cmd_fail(c->arguments, code, "%s%s%s", path, words, in_way);
 }
 
 /* The exit code of the last line, and what it says if that is an error. */

@@ -108,10 +108,14 @@ int cmd_policy_show(const struct arguments *a)
 	request = json_pack("{ss}", "verb", "policy");
 	bytes_to_json(request, "path", c.inner);
 	code = client_call(&c, request, NULL, &result);
-	if (result && arguments_has(a, OPTION_JSON))
+	if (result && arguments_has(a, OPTION_JSON)) {
+		print_json_duration(result, "retention");
+		print_json_duration(result, "temporary");
+		print_json_duration(result, "grace");
 		print_json(result);
-	else if (result)
+	} else if (result) {
 		print_policies(&c, result);
+	}
 	json_decref(result);
 	client_close(&c);
 	return code;

@@ -160,6 +160,9 @@ int cmd_status(const struct arguments *a)
 	code = client_call(&c, json_pack("{ss}", "verb", "status"), NULL, &result);
 	if (result && arguments_has(a, OPTION_JSON)) {
 		print_json_time(result, "next_due");
+		print_json_time(json_object_get(result, "clock"), "now");
+		print_json_duration(json_object_get(result, "clock"), "jump");
+		print_json_duration(result, "retention");
 		print_json(result);
 	} else if (result) {
 		say_result(result);

@@ -58,8 +58,7 @@ static const char *state(const json_t *row)
 
 static void print_batch(void *data, json_t *row)
 {
-	char id[PRINT_SIZE_MAX * 2], when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2],
-		size[PRINT_SIZE_MAX], user[PRINT_TIME_MAX];
+	char when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2], size[PRINT_SIZE_MAX], user[PRINT_TIME_MAX];
 	_cleanup_free_ char *command = NULL, *quoted = NULL, *where = NULL;
 	struct undo *u = data;
 
@@ -73,10 +72,9 @@ static void print_batch(void *data, json_t *row)
 		return;
 	quoted = print_quoted(command);
 	where = shown_path(u, row, "directory");
-	snprintf(id, sizeof(id), "%lld", (long long)integer(row, "id"));
 	snprintf(count, sizeof(count), "%lld", (long long)integer(row, "count"));
 	table_row(&u->table, (const char *[]){
-				     id,
+				     json_string_value(json_object_get(row, "id")),
 				     print_time(integer(row, "deleted_at_ns"), when),
 				     count,
 				     print_size((uint64_t)integer(row, "bytes"), size),
@@ -123,7 +121,7 @@ static void print_entry(void *data, json_t *row)
 		printf("%-9s%s (%s)\n", "left", path, error);
 	else
 		printf("%-9s%s\n",
-		       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would" : "restored", path);
+		       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would" : "back", path);
 }
 
 static void print_result(const struct undo *u, json_t *result)
@@ -131,6 +129,7 @@ static void print_result(const struct undo *u, json_t *result)
 	char when[PRINT_TIME_MAX];
 	_cleanup_free_ char *command = NULL, *quoted = NULL;
 	json_t *batch = json_object_get(result, "batch");
+	bool dry_run = arguments_has(u->client->arguments, OPTION_DRY_RUN), purge;
 	long long restored = integer(result, "restored");
 
 	if (is_json(u)) {
@@ -141,9 +140,10 @@ static void print_result(const struct undo *u, json_t *result)
 	if (bytes_from_json(batch, "command", &command))
 		return;
 	quoted = print_quoted(command);
-	printf("%s %lld %s that %s deleted on %s",
-	       arguments_has(u->client->arguments, OPTION_DRY_RUN) ? "would restore" : "restored",
+	purge = json_is_true(json_object_get(batch, "purge"));
+	printf("%s %lld %s that %s %s on %s", dry_run ? "would bring back" : "brought back",
 	       restored, print_plural((uint64_t)restored, "item", "items"), quoted,
+	       purge ? "removed from the trash, into it," : "deleted",
 	       print_time(integer(batch, "deleted_at_ns"), when));
 	if (integer(result, "already"))
 		printf(", %lld back before", (long long)integer(result, "already"));
@@ -154,13 +154,13 @@ static void print_result(const struct undo *u, json_t *result)
 	putchar('\n');
 }
 
-static int undo(struct client *c, int64_t id, const char *taken)
+static int undo(struct client *c, const char *id, const char *taken)
 {
 	const struct arguments *a = c->arguments;
 	struct undo u = { .client = c };
 	struct client_events events = { .what = "restoring", .row = print_entry, .data = &u };
-	json_t *request = json_pack("{ss ss sI sb}", "verb", "undo", "taken", taken, "batch",
-				    (json_int_t)id, "dry_run", arguments_has(a, OPTION_DRY_RUN));
+	json_t *request = json_pack("{ss ss ss* sb}", "verb", "undo", "taken", taken, "batch", id,
+				    "dry_run", arguments_has(a, OPTION_DRY_RUN));
 	json_t *result = NULL;
 	int code;
 
@@ -173,11 +173,14 @@ static int undo(struct client *c, int64_t id, const char *taken)
 	return code;
 }
 
-static int set_id(const struct arguments *a, const char *text, int64_t *id)
+static int set_id(const struct arguments *a, const char *text, const char **id)
 {
-	if (*id || !units_parse_number(text, id) || !*id)
+	int64_t number;
+
+	if (*id || !units_parse_number(text, &number) || !number)
 		return cmd_fail(a, EXIT_USAGE,
 				"%s: not the number of one batch; see 'ddbfs undo --list'", text);
+	*id = text;
 	return EXIT_DONE;
 }
 
@@ -200,12 +203,12 @@ static int set_path(const struct arguments *a, const char *text, const char **pa
 }
 
 /* PATH and ID in either order. A directory whose name is a number can be given as ./NUMBER. */
-static int parse_operands(const struct arguments *a, const char **ret_path, int64_t *ret_id)
+static int parse_operands(const struct arguments *a, const char **ret_path, const char **ret_id)
 {
 	int code = EXIT_DONE;
 
 	*ret_path = NULL;
-	*ret_id = 0;
+	*ret_id = NULL;
 	for (unsigned i = 0; i < a->count && code == EXIT_DONE; i++) {
 		const char *text = a->operands[i];
 		bool number = strspn(text, "0123456789") == strlen(text);
@@ -217,9 +220,8 @@ static int parse_operands(const struct arguments *a, const char **ret_path, int6
 
 int cmd_undo(const struct arguments *a)
 {
-	const char *taken, *path;
+	const char *taken, *path, *id;
 	struct client c;
-	int64_t id;
 	int code = taken_option(a, &taken);
 
 	if (code == EXIT_DONE)

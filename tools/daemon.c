@@ -22,6 +22,7 @@
 #include "tools/progress.h"
 
 #define WAIT_MS 200
+#define STOP_TRIES 25
 
 /* What the daemon tells its parent, once: that it is mounted, or why it is not. */
 struct report {
@@ -174,6 +175,8 @@ static int serve(struct daemon *d)
 	struct store *s;
 
 	protect_memory();
+	/* The store's threads inherit this: fs_run alone is to see the signals, and no one while the store is closed. */
+	interrupt_block();
 	openlog("ddbfs", LOG_PID, LOG_DAEMON);
 	if (open_store(d, &s)) {
 		tell(d);
@@ -217,7 +220,6 @@ static void detach(struct daemon *d)
 	silence();
 	if (d->errors >= 0)
 		dup2(d->errors, STDERR_FILENO);
-	interrupt_unblock();
 }
 
 /* ---- in the parent ------------------------------------------------------------- */
@@ -255,11 +257,14 @@ static int died(pid_t pid, struct report *r)
 	return EXIT_FAILED;
 }
 
+/* It sees SIGTERM once it has opened the store, which may take its time; what it does until then may end anywhere. */
 static int stop(pid_t pid, struct report *r)
 {
 	kill(pid, SIGTERM);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	for (unsigned i = 0; i < STOP_TRIES && waitpid(pid, NULL, WNOHANG) == 0; i++)
+		poll(NULL, 0, WAIT_MS);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, WNOHANG);
 	snprintf(r->words, WORDS_MAX, "interrupted; nothing is mounted");
 	return EXIT_INTERRUPTED;
 }

@@ -14,14 +14,21 @@ static void signals(sigset_t *ret_set)
 	sigaddset(ret_set, SIGHUP);
 }
 
+void interrupt_block(void)
+{
+	sigset_t set;
+
+	signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int interrupt_open(void)
 {
 	sigset_t set;
 	int fd;
 
+	interrupt_block();
 	signals(&set);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }

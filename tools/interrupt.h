@@ -11,7 +11,8 @@
 int interrupt_open(void);
 /* Whether one came. Does not block. */
 bool interrupt_seen(int fd);
-/* Lets the signals through again: for a child. */
+/* Keeps them waiting, in all threads started from now on; lets them through again, for a child. */
+void interrupt_block(void);
 void interrupt_unblock(void);
 
 #endif

@@ -252,3 +252,24 @@ void print_json_time(json_t *object, const char *key)
 				    json_string(print_time_exact(json_integer_value(value), text)));
 	json_object_del(object, key_ns);
 }
+
+void print_json_duration(json_t *object, const char *key)
+{
+	char key_ns[64], key_s[64];
+	json_t *value;
+	json_int_t ns;
+
+	snprintf(key_ns, sizeof(key_ns), "%s_ns", key);
+	snprintf(key_s, sizeof(key_s), "%s_s", key);
+	value = json_object_get(object, key_ns);
+	if (!value)
+		return;
+	ns = json_integer_value(value);
+	if (ns == ITEM_FOREVER)
+		json_object_set_new(object, key_s, json_null());
+	else if (ns % CLOCK_SECOND_NS)
+		json_object_set_new(object, key_s, json_real((double)ns / (double)CLOCK_SECOND_NS));
+	else
+		json_object_set_new(object, key_s, json_integer(ns / CLOCK_SECOND_NS));
+	json_object_del(object, key_ns);
+}

@@ -36,5 +36,7 @@ const char *print_plural(uint64_t count, const char *one, const char *many);
 void print_json(const json_t *object);
 /* Replaces the integer KEY_ns by KEY, an exact UTC text (null for ITEM_FOREVER). Nothing if it is not there. */
 void print_json_time(json_t *object, const char *key);
+/* Replaces the integer KEY_ns by KEY_s, seconds (null for ITEM_FOREVER). */
+void print_json_duration(json_t *object, const char *key);
 
 #endif

@@ -341,6 +341,26 @@ START_TEST(to_a_directory_with_another_name_where_taken)
 }
 END_TEST
 
+START_TEST(what_is_in_the_way_is_named)
+{
+	uint64_t d;
+
+	open_tree(_i, false);
+	d = test_mkdir(&t, KEY_ID_ROOT, "d");
+	test_file(&t, d, "f", "1");
+	test_remove(&t, d, "f");
+	test_remove(&t, KEY_ID_ROOT, "d");
+	test_file(&t, KEY_ID_ROOT, "d", "a file");
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"restore\",\"path\":\"/d/f\"}"), CONTROL_CONFLICT);
+	ck_assert_str_eq(text(last, "path"), "/d/f");
+	ck_assert_str_eq(text(last, "in_way"), "/d");
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"restore\",\"path\":\"/d/f\",\"to\":\"/\"}"),
+			 CONTROL_DONE);
+	ck_assert(test_exists(&t, KEY_ID_ROOT, "f"));
+	close_tree();
+}
+END_TEST
+
 START_TEST(what_is_not_in_the_trash_is_not_found)
 {
 	open_tree(_i, false);
@@ -370,16 +390,16 @@ START_TEST(undo_brings_the_last_batch_back)
 	ck_assert_uint_eq(json_array_size(rows), 1);
 	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(rows, 0), "count")), 2);
 	ck_assert_str_eq(text(json_array_get(rows, 0), "directory"), "/");
-	snprintf(request, sizeof(request), "{\"verb\":\"undo\",\"batch\":%lld,\"dry_run\":true}",
-		 (long long)json_integer_value(json_object_get(json_array_get(rows, 0), "id")));
+	snprintf(request, sizeof(request), "{\"verb\":\"undo\",\"batch\":\"%s\",\"dry_run\":true}",
+		 text(json_array_get(rows, 0), "id"));
 	ck_assert_int_eq(ask(&t.root, request), CONTROL_DONE);
 	ck_assert_uint_eq(json_array_size(rows), 2);
 	ck_assert(!test_exists(&t, KEY_ID_ROOT, "a"));
-	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"undo\",\"batch\":0}"), CONTROL_DONE);
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"undo\"}"), CONTROL_DONE);
 	ck_assert_int_eq(number("restored"), 2);
 	ck_assert(test_exists(&t, KEY_ID_ROOT, "a"));
 	ck_assert(test_exists(&t, KEY_ID_ROOT, "b"));
-	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"undo\",\"batch\":0}"), CONTROL_NOT_FOUND);
+	ck_assert_int_eq(ask(&t.root, "{\"verb\":\"undo\"}"), CONTROL_NOT_FOUND);
 	test_consistent(&t);
 	close_tree();
 }
@@ -470,8 +490,8 @@ START_TEST(others_batches_are_not_ones_own)
 	ck_assert_uint_eq(json_array_size(rows), 0);
 	ck_assert_int_eq(ask(&t.user, "{\"verb\":\"batches\"}"), CONTROL_DONE);
 	ck_assert_uint_eq(json_array_size(rows), 1);
-	snprintf(request, sizeof(request), "{\"verb\":\"undo\",\"batch\":%lld}",
-		 (long long)json_integer_value(json_object_get(json_array_get(rows, 0), "id")));
+	snprintf(request, sizeof(request), "{\"verb\":\"undo\",\"batch\":\"%s\"}",
+		 text(json_array_get(rows, 0), "id"));
 	ck_assert_int_eq(ask(&t.other, request), CONTROL_NOT_FOUND);
 	ck_assert_int_eq(ask(&t.root, request), CONTROL_DONE);
 	ck_assert(test_exists(&t, KEY_ID_ROOT, "f"));
@@ -674,6 +694,7 @@ int main(void)
 	tcase_add_loop_test(all, a_taken_name_is_a_conflict_unless_told_otherwise, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, replacing_sends_the_bearer_to_the_trash, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, to_a_directory_with_another_name_where_taken, 0, TEST_ENGINES);
+	tcase_add_loop_test(all, what_is_in_the_way_is_named, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, what_is_not_in_the_trash_is_not_found, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, undo_brings_the_last_batch_back, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, undo_with_a_taken_name_moves_nothing, 0, TEST_ENGINES);
