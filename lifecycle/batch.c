@@ -229,6 +229,24 @@ int batch_extend(struct lifecycle *l, struct transaction *t, const struct deleti
 	return 0;
 }
 
+int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t last_seq,
+		      uint64_t count, uint64_t bytes)
+{
+	struct batch batch;
+	int result;
+
+	if (!d->batch)
+		return 0;
+	result = record_get_batch(l->store, d->uid, d->batch, &batch);
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	batch.last_seq = util_max(batch.last_seq, last_seq);
+	batch.count += count;
+	batch.bytes += bytes;
+	transaction_put_batch(t, &batch, batch.version);
+	return 0;
+}
+
 /* ---- entries of a batch ----------------------------------------------------------- */
 
 struct row_scan {

@@ -134,6 +134,13 @@ int batch_extend(struct lifecycle *l, struct transaction *t, const struct deleti
 int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq, uint64_t count);
 
 /*
+ * Adds to `t` that a deletion was handed down to `count` more entries, which are
+ * of its batch and within its range then. The batch must not be open.
+ */
+int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t last_seq,
+		      uint64_t count, uint64_t bytes);
+
+/*
  * Calls `row` for the rows that belong to a batch: of TRASH, newest first, or, of
  * a purge, of EXP. At most `bound` rows are looked at, 0 = all. 1: stopped by
  * `row`, which returned true; 0: there are no more; BATCH_BOUND: the bound was met.

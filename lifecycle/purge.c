@@ -74,7 +74,7 @@ static int purge_live(struct lifecycle *l, struct purge *p, const struct item *i
 {
 	struct removal r = { .actor = p->actor, .cause = ITEM_REMOVED, .from = *p->at, .to = *p->at, .victim = *item };
 	struct tree_directory parent;
-	int result = 0;
+	int result;
 
 	r.deletion = st->deletion;
 	r.deletion.cause = ITEM_REMOVED;
@@ -83,6 +83,10 @@ static int purge_live(struct lifecycle *l, struct purge *p, const struct item *i
 	r.due_batch = p->batch->record.seq;
 	r.now_ns = lifecycle_now_ns(l);
 	r.to.state = KEY_DEL;
+	/* An open batch counts in memory what belongs to it. */
+	result = batch_close_id(l, st->deletion.batch);
+	if (result)
+		return result;
 	if (S_ISDIR(item->mode))
 		result = record_get_guard(l->store, item->id, &r.guard);
 	else if (item->flags & ITEM_REFERENCE)

@@ -94,24 +94,6 @@ static int add_heir(struct bequest *b, const struct place *from, const struct it
 	return result;
 }
 
-/* The heirs are entries of the batch too, and lie within its range. */
-static int add_batch(struct bequest *b)
-{
-	struct batch batch;
-	int result;
-
-	if (!b->deletion.batch)
-		return 0;
-	result = record_get_batch(b->l->store, b->deletion.uid, b->deletion.batch, &batch);
-	if (result)
-		return result == STORE_ABSENT ? 0 : result;
-	batch.last_seq = util_max(batch.last_seq, b->last_seq);
-	batch.count += b->count;
-	batch.bytes += b->bytes;
-	transaction_put_batch(&b->step.t, &batch, batch.version);
-	return 0;
-}
-
 static int bequeath_rows(struct bequest *b, const struct store_page *page)
 {
 	int result = 0;
@@ -135,7 +117,7 @@ static int bequeath_rows(struct bequest *b, const struct store_page *page)
 static int bequeath_commit(struct bequest *b)
 {
 	struct item_directory *d = &b->directory.own.directory;
-	int result = add_batch(b);
+	int result = batch_add_entries(b->l, &b->step.t, &b->deletion, b->last_seq, b->count, b->bytes);
 
 	if (result)
 		return result;

@@ -427,6 +427,9 @@ FIXTURE_TEST(live_item_in_a_discarded_directory_is_purged_and_unpurged)
 	undo(f);
 	assert_text(f, sub, "a", "a");
 	assert_text(f, sub, "b", "b");
+	discard(f, KEY_ID_ROOT, "d");
+	at = shown_place(f, sub, "a");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
 }
 
 FIXTURE_TEST(records_of_batches_go_when_nothing_is_left)
