@@ -80,7 +80,7 @@ listed() {
 	ddbfs undo --list >"$tmp/said"
 	says rm
 	ddbfs undo --list --json >"$tmp/batches"
-	id=$(jq -s 'map(select(.undone | not)) | sort_by(.id) | .[-2].id' "$tmp/batches")
+	id=$(jq -rs 'map(select(.undone | not)) | sort_by(.id) | .[-2].id' "$tmp/batches")
 	ddbfs undo --dry-run
 	lists .
 	ddbfs undo "$id" 2>/dev/null || ddbfs undo . "$id"
@@ -172,7 +172,7 @@ killed_daemon() {
 	cd /
 	pid=$(daemon_pid)
 	kill -9 "$pid"
-	within_seconds 10 gives ENOTCONN stat "$mnt"
+	within_seconds 10 gives ENOTCONN stat "$mnt/x"
 	umount -l "$mnt"
 	mount_up
 	cd "$d"
