@@ -23,7 +23,7 @@
 static int put_first_state(int dir_fd, const struct keyring *keys)
 {
 	struct engine_local e = { .keys = keys };
-	int r = index_open(dir_fd, false, 0, &e.index);
+	int r = index_open(dir_fd, false, INDEX_MAP_NEW, &e.index);
 
 	if (r == 0)
 		r = segments_open(dir_fd, false, 1, &e.segments);

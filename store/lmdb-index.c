@@ -156,7 +156,7 @@ int index_probe(int dir_fd, uint64_t *ret_size)
 int index_create(int dir_fd)
 {
 	MDB_env *env;
-	int r = open_env(dir_fd, 0, 0, &env);
+	int r = open_env(dir_fd, 0, INDEX_MAP_NEW, &env);
 
 	if (r < 0)
 		return r;

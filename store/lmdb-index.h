@@ -23,6 +23,7 @@
 #include "store/util.h"
 
 #define INDEX_MAP_DEFAULT (UINT64_C(1) << 40)
+#define INDEX_MAP_NEW (UINT64_C(1) << 20) /* while it is made: address space can be short */
 #define INDEX_STATE_KEY "" /* the zero byte of it */
 #define INDEX_STATE_KEY_SIZE 1
 #define INDEX_META_SIZE 152 /* bytes of a meta page that mean something */
