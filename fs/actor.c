@@ -1,6 +1,6 @@
 /*
- * actor.c - reads /proc/THREAD/status and /proc/PROCESS/stat, and keeps the
- * last few answers.
+ * actor.c - reads /proc/THREAD/stat and, of processes with several threads,
+ * status; keeps the last few answers.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,9 +11,12 @@
 
 #define ACTORS 64
 #define KEEP_NS (CLOCK_SECOND_NS / 4)
+#define PAUSE_NS \
+	(300 * CLOCK_SECOND_NS / 1000000) /* no program is executed and asks for something in less */
 
 struct known {
 	int64_t until_ns;
+	int64_t asked_ns; /* last */
 	uint32_t thread;
 	struct actor actor;
 };
@@ -46,7 +49,7 @@ static int64_t now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
 }
 
@@ -80,54 +83,85 @@ static uint32_t read_process(uint32_t thread)
 	return process;
 }
 
-/* proc(5): pid (comm) state ppid pgrp session ... starttime is the 22nd. The command may contain anything but NUL. */
-static void read_stat(struct actor *actor)
+/*
+ * proc(5): pid (comm) state ppid pgrp session ...; the 22nd is starttime, the
+ * 28th startstack, which tells the programs apart that one process executes one
+ * after the other: `sh -c "echo >f; rm f"` ends as rm, which did not make f. The
+ * command may contain anything but NUL.
+ */
+static bool read_stat(struct actor *actor, unsigned *ret_threads)
 {
 	char text[1024];
 	unsigned group, session;
-	unsigned long long start;
+	unsigned long long start, stack;
 
 	if (!read_proc(actor->pid, "stat", text, sizeof(text)))
-		return;
+		return false;
 	char *open = strchr(text, '(');
 	char *close = strrchr(text, ')');
 	if (!open || !close || close < open)
-		return;
+		return false;
 	if (sscanf(close + 1,
-		   " %*c %*d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &group, &session, &start) != 3)
-		return;
+		   " %*c %*d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u %*d %llu"
+		   " %*u %*d %*u %*u %*u %llu",
+		   &group, &session, ret_threads, &start, &stack) != 5)
+		return false;
 	size_t length = util_min((size_t)(close - open - 1), (size_t)ITEM_COMMAND_MAX);
 	memcpy(actor->command, open + 1, length);
 	actor->command[length] = '\0';
 	actor->group = group;
 	actor->session = session;
-	actor->start = start;
+	actor->start = (start ^ stack << 16) | 1;
+	return true;
+}
+
+/* The only thread of a process bears its id; of others, the process must be asked for. */
+static void read_actor(uint32_t thread, struct actor *actor)
+{
+	unsigned threads;
+
+	actor->pid = thread;
+	if (!read_stat(actor, &threads)) {
+		actor->pid = 0;
+		return;
+	}
+	if (threads == 1)
+		return;
+	actor->pid = read_process(thread);
+	if (actor->pid != thread && !read_stat(actor, &threads))
+		actor->start = 0;
+}
+
+static bool find_known(struct actor_cache *c, uint32_t thread, const struct actor *actor,
+		       int64_t now, struct actor *ret_actor)
+{
+	struct known *k = &c->known[thread % ACTORS];
+	bool found;
+
+	pthread_mutex_lock(&c->lock);
+	found = k->thread == thread && k->actor.uid == actor->uid && k->actor.gid == actor->gid &&
+		now < k->until_ns && now - k->asked_ns < PAUSE_NS;
+	if (found) {
+		k->asked_ns = now;
+		*ret_actor = k->actor;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return found;
 }
 
 void actor_find(struct actor_cache *c, uint32_t thread, uint32_t uid, uint32_t gid, struct actor *ret_actor)
 {
-	struct known *k = &c->known[thread % ACTORS];
+	struct known known = { .thread = thread, .actor = { .uid = uid, .gid = gid } };
 	int64_t now = now_ns();
-	struct actor actor = { .uid = uid, .gid = gid };
 
-	if (thread == 0) {
-		*ret_actor = actor;
+	if (thread != 0 && find_known(c, thread, &known.actor, now, ret_actor))
 		return;
-	}
+	if (thread != 0)
+		read_actor(thread, &known.actor);
+	*ret_actor = known.actor;
+	known.asked_ns = now;
+	known.until_ns = now + KEEP_NS;
 	pthread_mutex_lock(&c->lock);
-	bool found = k->thread == thread && k->actor.uid == uid && k->actor.gid == gid &&
-		     now < k->until_ns;
-	if (found)
-		*ret_actor = k->actor;
+	c->known[thread % ACTORS] = known;
 	pthread_mutex_unlock(&c->lock);
-	if (found)
-		return;
-	actor.pid = read_process(thread);
-	if (actor.pid != 0)
-		read_stat(&actor);
-	pthread_mutex_lock(&c->lock);
-	*k = (struct known){ .until_ns = now + KEEP_NS, .thread = thread, .actor = actor };
-	pthread_mutex_unlock(&c->lock);
-	*ret_actor = actor;
 }

@@ -2,10 +2,11 @@
  * actor.h - who asks: from the thread id the kernel gives to the process, its
  * group, session, start and command, by /proc. Knows no FUSE.
  *
- * The kernel names the THREAD [a threaded deleter has as many ids as threads];
- * batches and temporary names go by processes. What /proc says is kept for a
- * quarter of a second: `rm -rf` asks once, not once a file, and a thread id
- * does not come back that soon.
+ * The kernel names the THREAD (a threaded deleter has as many ids as threads);
+ * batches and temporary names go by processes, the latter by what a process
+ * executes. Asking costs some 20 us, so an answer is kept for a quarter of a
+ * second while the same thread asks again without a pause: `rm -rf` asks once
+ * for thousands of files, and a thread id does not come back that soon.
  */
 #ifndef FS_ACTOR_H
 #define FS_ACTOR_H

@@ -70,10 +70,11 @@ void reply_stat(struct fs *fs, const struct inode *inode, struct stat *ret_stat)
 
 void reply_attributes(fuse_req_t req, const struct inode *inode, bool trash)
 {
+	double keep = inode->item.id == KEY_ID_ROOT ? REPLY_ROOT : REPLY_FOREVER;
 	struct stat st;
 
 	reply_stat(session_fs(req), inode, &st);
-	fuse_reply_attr(req, &st, trash ? 0 : REPLY_FOREVER);
+	fuse_reply_attr(req, &st, trash ? 0 : keep);
 }
 
 /* ---- entries ---------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 
 /* Seconds the kernel may keep what only this process changes: without end. */
 #define REPLY_FOREVER 1e9
+/* The root's attributes: who looks at a mount whose daemon died must see it soon. */
+#define REPLY_ROOT 1.0
 
 /* Answers 0 or a failure. All errno pass here: damage is EIO, and a store that stopped writing is told to the administrator once. */
 void reply_result(fuse_req_t req, int result);
