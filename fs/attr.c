@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "fs/acl.h"
+
 #define ATTR_RIGHTS (ATTR_MODE | ATTR_UID | ATTR_GID)
 
 /* Linux clears set-id bits on every chown of what is not a directory, root's included. */
@@ -49,7 +51,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 static bool same_attributes(const struct item *a, const struct item *b)
 {
 	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size &&
-	       a->xattrs == b->xattrs && same_time(&a->atime, &b->atime) && same_time(&a->mtime, &b->mtime);
+	       same_time(&a->atime, &b->atime) && same_time(&a->mtime, &b->mtime);
 }
 
 /* The kernel repeats times it already has (after an unlink, with the writeback cache): no write for those. */
@@ -60,6 +62,26 @@ static bool changes_nothing(const struct attr_change *change, const struct item 
 	if (change->set & ATTR_CTIME)
 		return same_time(&before->ctime, &after->ctime);
 	return (change->set & ~(unsigned)ATTR_KILL_SUID) == 0;
+}
+
+/* chmod of a file with an ACL changes that too. */
+static int change_acl(struct namei *n, struct edit *e)
+{
+	_cleanup_(buffer_release) struct buffer acl = { 0 };
+	const uint8_t *list, *value;
+	size_t size, value_size;
+	int result;
+
+	if (e->inode.item.xattrs_size == 0 && !(e->inode.item.flags & ITEM_XATTR_APART))
+		return 0;
+	result = edit_xattrs(n, e, &list, &size);
+	if (result)
+		return result;
+	result = xattr_find(list, size, ACL_ACCESS, &value, &value_size);
+	if (result <= 0 || acl_check(value, value_size) != 0)
+		return result < 0 ? result : 0;
+	acl_chmod(value, value_size, e->inode.item.mode, &acl);
+	return acl.failed ? -ENOMEM : edit_set_xattr(n, e, ACL_ACCESS, acl.bytes, acl.size);
 }
 
 static int setattr_step(struct namei *n, struct edit *e, void *data)
@@ -76,8 +98,12 @@ static int setattr_step(struct namei *n, struct edit *e, void *data)
 	if (result)
 		return result;
 	set_owner(change, item);
+	if (change->set & ATTR_MODE)
+		result = change_acl(n, e);
+	if (result)
+		return result;
 	set_times(n, change, item);
-	return changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
+	return !e->xattrs_changed && changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
 }
 
 static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)

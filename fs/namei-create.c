@@ -11,6 +11,8 @@
 #include <linux/limits.h>
 #include <sys/stat.h>
 
+#include "fs/acl.h"
+
 struct create {
 	struct namei *n;
 	const struct actor *actor;
@@ -19,6 +21,7 @@ struct create {
 	struct tree_directory parent;
 	struct transaction transaction;
 	struct item item;
+	struct buffer xattrs; /* ACLs that are handed down */
 };
 
 static void create_reset(struct create *c)
@@ -26,12 +29,14 @@ static void create_reset(struct create *c)
 	tree_release(&c->parent);
 	memset(&c->parent, 0, sizeof(c->parent));
 	transaction_reset(&c->transaction);
+	buffer_reset(&c->xattrs);
 }
 
 static void create_release(struct create *c)
 {
 	create_reset(c);
 	transaction_release(&c->transaction);
+	buffer_release(&c->xattrs);
 }
 
 static void create_make_item(struct create *c, uint64_t id, int64_t now_ns)
@@ -60,6 +65,50 @@ static void create_make_item(struct create *c, uint64_t id, int64_t now_ns)
 		c->item.content = (const uint8_t *)c->what->target;
 		c->item.content_size = c->item.size = strlen(c->what->target);
 	}
+}
+
+/* 1 and the parent's default ACL, 0 if it has none. `apart` owns it where the parent's item does not. */
+static int find_default_acl(struct create *c, struct store_value *apart, const uint8_t **ret_value, size_t *ret_size)
+{
+	const struct item *parent = &c->parent.own;
+	const uint8_t *list;
+	size_t size;
+	int result;
+
+	if (S_ISLNK(c->item.mode) || (parent->xattrs_size == 0 && !(parent->flags & ITEM_XATTR_APART)))
+		return 0;
+	result = xattr_load(c->n, parent, apart, &list, &size);
+	if (result == 0)
+		result = xattr_find(list, size, ACL_DEFAULT, ret_value, ret_size);
+	return result > 0 && acl_check(*ret_value, *ret_size) != 0 ? 0 : result;
+}
+
+/* What the umask or, in its stead, the parent's default ACL leave of the mode; and the ACLs that come of it. */
+static int create_limit_mode(struct create *c)
+{
+	_cleanup_(store_value_release) struct store_value apart = { 0 };
+	_cleanup_(buffer_release) struct buffer acl = { 0 };
+	_cleanup_(buffer_release) struct buffer list = { 0 };
+	const uint8_t *inherited;
+	size_t size;
+	int result = find_default_acl(c, &apart, &inherited, &size);
+
+	if (result <= 0) {
+		c->item.mode &= S_ISLNK(c->item.mode) ? ~UINT32_C(0) : ~(c->what->umask & 0777);
+		return result;
+	}
+	result = 0;
+	if (!acl_create(inherited, size, &c->item.mode, &acl))
+		result = acl.failed ? -ENOMEM : record_xattr_edit(NULL, 0, ACL_ACCESS, acl.bytes, acl.size, &list);
+	if (result == 0 && S_ISDIR(c->item.mode))
+		result = record_xattr_edit(list.bytes, list.size, ACL_DEFAULT, inherited, size, &c->xattrs);
+	else if (result == 0)
+		buffer_append(&c->xattrs, list.bytes, list.size);
+	if (result == 0 && c->xattrs.failed)
+		result = -ENOMEM;
+	if (result == 0)
+		xattr_place(&c->transaction, &c->item, &c->xattrs);
+	return result;
 }
 
 static void create_collect(struct create *c, int64_t now_ns)
@@ -104,6 +153,9 @@ static int create_once(struct create *c, uint64_t id, uint64_t *ret_version)
 	if (S_ISDIR(c->what->mode) && c->parent.own.directory.subdirectories >= UINT32_MAX - 2)
 		return -EMLINK;
 	create_make_item(c, id, now_ns);
+	result = create_limit_mode(c);
+	if (result)
+		return result;
 	create_collect(c, now_ns);
 	result = tree_commit(&c->transaction, c->n->store, STORE_GROWING, ret_version);
 	return result == STORE_CONFLICT ? create_conflict(c) : result;
@@ -118,6 +170,8 @@ static void create_give(const struct create *c, uint64_t version, struct inode *
 	ret_inode->item.version = version;
 	ret_inode->item.content = NULL;
 	ret_inode->item.content_size = 0;
+	ret_inode->item.xattrs = NULL;
+	ret_inode->item.xattrs_size = 0;
 	ret_inode->name_version = version;
 	ret_inode->link_version = 0;
 	inode_count_links(ret_inode);

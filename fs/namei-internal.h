@@ -68,11 +68,12 @@ int target_look(struct target *target, struct inode *ret_inode);
 struct edit {
 	struct inode inode;
 	struct buffer content; /* new inline content, when item.content points here */
-	struct buffer xattrs; /* new xattrs, when item.xattrs points here */
-	struct store_value xattrs_apart; /* the XATTR item, once read ... */
-	bool xattrs_known; /* ... and then the list as it was: */
+	struct buffer xattrs; /* new list of xattrs, if it changed */
+	bool xattrs_changed;
+	bool xattrs_known; /* the list as it now stands: */
 	const uint8_t *xattrs_list;
 	size_t xattrs_list_size;
+	struct store_value xattrs_apart; /* owns it if it was read from the XATTR item */
 	struct transaction transaction;
 	uint64_t size_before;
 	bool releasing; /* gives space back: may use the reserve */
@@ -93,14 +94,18 @@ int edit_resize(struct namei *n, struct edit *e, uint64_t size);
 int edit_kill_privileges(struct namei *n, struct edit *e);
 /* mtime and ctime := now. */
 void edit_touch(struct namei *n, struct edit *e);
-/* The xattrs as they were read: *ret_list is borrowed from the edit. */
+/* The xattrs as they now stand: *ret_list is borrowed from the edit until it changes. */
 int edit_xattrs(struct namei *n, struct edit *e, const uint8_t **ret_list, size_t *ret_size);
 /* Makes `name` have the value, or (NULL) not be there. Not checked. 0, -ENOSPC, -EIO, -ENOMEM. */
 int edit_set_xattr(struct namei *n, struct edit *e, const char *name, const void *value, size_t size);
+/* Puts a list that changed where it belongs: into the item, or beside it. */
+void edit_place_xattrs(struct edit *e);
 
-/* Reads the xattrs of an inode; `apart` owns the list if it stands apart. */
-int xattr_load(struct namei *n, const struct inode *i, struct store_value *apart, const uint8_t **ret_list,
+/* Reads the xattrs of an item (a reference: of its LINK); `apart` owns the list if it stands apart. */
+int xattr_load(struct namei *n, const struct item *item, struct store_value *apart, const uint8_t **ret_list,
 	       size_t *ret_size);
+/* Gives an item a list, which is borrowed: in the item, or (in `t`) beside it. */
+void xattr_place(struct transaction *t, struct item *item, const struct buffer *list);
 /* 1 and the value, 0 if it is not in the list, -EIO. */
 int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t **ret_value, size_t *ret_value_size);
 

@@ -40,7 +40,8 @@ int namei_load(struct namei *n, const struct place *at, bool attributes_only, st
 int namei_allocated(struct namei *n, const struct inode *i, uint64_t *ret_bytes);
 
 struct namei_new {
-	uint32_t mode; /* type and permissions, umask already applied */
+	uint32_t mode; /* type and permissions */
+	uint32_t umask; /* still to be applied (0: it was), unless the parent has a default ACL */
 	uint32_t rdev;
 	const char *target; /* symlinks */
 };

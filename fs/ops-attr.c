@@ -201,12 +201,17 @@ static bool has_xattrs(const struct node *node)
 	       !(node->kind == NODE_VIEW && node->at.state == KEY_ACT);
 }
 
-/* ACLs that nobody enforces must not look as if they were kept. */
-static int acl_refused(const struct fs *fs, const char *name)
+static bool is_acl(const char *name)
 {
 	static const char prefix[] = XATTR_SYSTEM_PREFIX "posix_acl_";
 
-	return !fs->options->acl && strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? -EOPNOTSUPP : 0;
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0;
+}
+
+/* ACLs that nobody enforces must not look as if they were kept. */
+static int acl_refused(const struct fs *fs, const char *name)
+{
+	return !fs->options->acl && is_acl(name) ? -EOPNOTSUPP : 0;
 }
 
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
@@ -218,7 +223,8 @@ void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 
 	OPS_TRY(req, node_get(fs->nodes, ino, &node));
 	OPS_TRY(req, acl_refused(fs, name));
-	if (!has_xattrs(&node)) {
+	/* In a view the mode counts, of which the trash mask took away: an ACL would give it back. */
+	if (!has_xattrs(&node) || (node.kind == NODE_VIEW && is_acl(name))) {
 		fuse_reply_err(req, ENODATA);
 		return;
 	}

@@ -167,14 +167,14 @@ static void make(fuse_req_t req, fuse_ino_t ino, const char *name, const struct 
 
 void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-	struct namei_new what = { .mode = mode, .rdev = (uint32_t)rdev };
+	struct namei_new what = { .mode = mode, .umask = fuse_req_ctx(req)->umask, .rdev = (uint32_t)rdev };
 
 	make(req, parent, name, &what, NULL);
 }
 
 void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct namei_new what = { .mode = S_IFDIR | (mode & 07777) };
+	struct namei_new what = { .mode = S_IFDIR | (mode & 07777), .umask = fuse_req_ctx(req)->umask };
 
 	make(req, parent, name, &what, NULL);
 }
@@ -189,7 +189,7 @@ void ops_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const ch
 void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		struct fuse_file_info *fi)
 {
-	struct namei_new what = { .mode = S_IFREG | (mode & 07777) };
+	struct namei_new what = { .mode = S_IFREG | (mode & 07777), .umask = fuse_req_ctx(req)->umask };
 
 	fi->keep_cache = 1;
 	make(req, parent, name, &what, fi);

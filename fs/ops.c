@@ -137,6 +137,9 @@ static void op_init(void *data, struct fuse_conn_info *conn)
 
 	if (fs->options->writeback)
 		want |= FUSE_CAP_WRITEBACK_CACHE;
+	/* With ACLs a default one takes the umask's place: that is decided where it is read. */
+	if (fs->options->acl)
+		want |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 	/*
 	 * Everything else off, libfuse's own defaults too. FUSE_CAP_ATOMIC_O_TRUNC above all: with OPEN
 	 * answered ENOSYS, the kernel would tell nobody that a file was truncated.

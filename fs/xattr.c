@@ -11,6 +11,8 @@
 #include <linux/xattr.h>
 #include <sys/stat.h>
 
+#include "fs/acl.h"
+
 #define XATTR_INLINE_MAX 1024 /* bytes of the encoded list */
 #define XATTR_SUM_MAX ((size_t)1 << 20) /* where the store would take more */
 #define XATTR_ITEM_SPARE ((size_t)2048) /* of the store's item size, for key and record */
@@ -39,7 +41,7 @@ static enum xattr_class classify(const char *name)
 		return XATTR_TRUSTED;
 	if (has_prefix(name, XATTR_SECURITY_PREFIX) && name[XATTR_SECURITY_PREFIX_LEN])
 		return XATTR_SECURITY;
-	if (has_prefix(name, XATTR_SYSTEM_PREFIX "posix_acl_"))
+	if (strcmp(name, ACL_ACCESS) == 0 || strcmp(name, ACL_DEFAULT) == 0)
 		return XATTR_ACL;
 	return XATTR_UNKNOWN;
 }
@@ -55,17 +57,17 @@ static int check_xattr_name(const char *name)
 
 /* ---- lists ---------------------------------------------------------------- */
 
-int xattr_load(struct namei *n, const struct inode *i, struct store_value *apart, const uint8_t **ret_list,
+int xattr_load(struct namei *n, const struct item *item, struct store_value *apart, const uint8_t **ret_list,
 	       size_t *ret_size)
 {
 	int result;
 
-	if (!(i->item.flags & ITEM_XATTR_APART)) {
-		*ret_list = i->item.xattrs;
-		*ret_size = i->item.xattrs_size;
+	if (!(item->flags & ITEM_XATTR_APART)) {
+		*ret_list = item->xattrs;
+		*ret_size = item->xattrs_size;
 		return 0;
 	}
-	result = record_get_xattrs(n->store, i->item.id, apart, ret_list, ret_size);
+	result = record_get_xattrs(n->store, item->id, apart, ret_list, ret_size);
 	return result == STORE_ABSENT ? -EIO : namei_error(result);
 }
 
@@ -86,7 +88,7 @@ int edit_xattrs(struct namei *n, struct edit *e, const uint8_t **ret_list, size_
 	int result = 0;
 
 	if (!e->xattrs_known)
-		result = xattr_load(n, &e->inode, &e->xattrs_apart, &e->xattrs_list, &e->xattrs_list_size);
+		result = xattr_load(n, &e->inode.item, &e->xattrs_apart, &e->xattrs_list, &e->xattrs_list_size);
 	if (result)
 		return result;
 	e->xattrs_known = true;
@@ -120,43 +122,54 @@ static bool has_policy(const struct buffer *list)
 	return false;
 }
 
-static void place_list(struct edit *e)
+void xattr_place(struct transaction *t, struct item *item, const struct buffer *list)
 {
-	struct item *item = &e->inode.item;
-	bool apart = e->xattrs.size > XATTR_INLINE_MAX;
+	bool apart = list->size > XATTR_INLINE_MAX;
 	struct key key;
 
 	if (apart) {
-		transaction_put_xattrs(&e->transaction, item->id, e->xattrs.bytes, e->xattrs.size);
+		transaction_put_xattrs(t, item->id, list->bytes, list->size);
 	} else if (item->flags & ITEM_XATTR_APART) {
 		key_xattr(item->id, &key);
-		transaction_delete(&e->transaction, &key, STORE_ANY, 0);
+		transaction_delete(t, &key, STORE_ANY, 0);
 	}
-	item->xattrs = apart ? NULL : e->xattrs.bytes;
-	item->xattrs_size = apart ? 0 : e->xattrs.size;
+	item->xattrs = apart ? NULL : list->bytes;
+	item->xattrs_size = apart ? 0 : list->size;
 	item->flags &= ~(uint32_t)(ITEM_XATTR_APART | ITEM_POLICY);
 	if (apart)
 		item->flags |= ITEM_XATTR_APART;
-	if (S_ISDIR(item->mode) && has_policy(&e->xattrs))
+	if (S_ISDIR(item->mode) && has_policy(list))
 		item->flags |= ITEM_POLICY;
+}
+
+void edit_place_xattrs(struct edit *e)
+{
+	if (e->xattrs_changed)
+		xattr_place(&e->transaction, &e->inode.item, &e->xattrs);
 }
 
 int edit_set_xattr(struct namei *n, struct edit *e, const char *name, const void *value, size_t size)
 {
+	_cleanup_(buffer_release) struct buffer edited = { 0 };
+	struct buffer before;
 	const uint8_t *list;
 	size_t list_size;
 	int result = edit_xattrs(n, e, &list, &list_size);
 
 	if (result)
 		return result;
-	buffer_reset(&e->xattrs);
 	/* An empty value is one: only NULL removes. */
-	result = record_xattr_edit(list, list_size, name, value, size, &e->xattrs);
+	result = record_xattr_edit(list, list_size, name, value, size, &edited);
 	if (result == 0 && value)
-		result = check_sum(n, &e->xattrs);
+		result = check_sum(n, &edited);
 	if (result)
 		return namei_error(result);
-	place_list(e);
+	before = e->xattrs;
+	e->xattrs = edited;
+	edited = before;
+	e->xattrs_list = e->xattrs.bytes;
+	e->xattrs_list_size = e->xattrs.size;
+	e->xattrs_changed = true;
 	return 0;
 }
 
@@ -167,7 +180,7 @@ static int copy_value(struct namei *n, const struct inode *i, const char *name, 
 	_cleanup_(store_value_release) struct store_value apart = { 0 };
 	const uint8_t *list, *value;
 	size_t size, value_size;
-	int result = xattr_load(n, i, &apart, &list, &size);
+	int result = xattr_load(n, &i->item, &apart, &list, &size);
 
 	if (result)
 		return result;
@@ -221,7 +234,7 @@ static int list_xattrs(struct target *target, bool trusted, struct buffer *ret_n
 	int result = target_look(target, &i);
 
 	if (result == 0)
-		result = xattr_load(target->n, &i, &apart, &list, &size);
+		result = xattr_load(target->n, &i.item, &apart, &list, &size);
 	if (result)
 		return result;
 	while ((result = record_xattr_next(list, size, &position, &name, &value, &value_size)) > 0) {
@@ -279,6 +292,17 @@ static int check_policy(const struct xattr_change *c, const struct item *item)
 	return lifecycle_policy_parse(c->name, c->value, c->size, &ignored, &hint);
 }
 
+static int check_acl(const struct xattr_change *c, const struct item *item)
+{
+	if (S_ISLNK(item->mode))
+		return -EOPNOTSUPP;
+	if (!c->value)
+		return 0;
+	if (strcmp(c->name, ACL_DEFAULT) == 0 && !S_ISDIR(item->mode))
+		return -EACCES;
+	return acl_check(c->value, c->size);
+}
+
 static int check_change(const struct xattr_change *c, const struct item *item)
 {
 	switch (classify(c->name)) {
@@ -289,31 +313,55 @@ static int check_change(const struct xattr_change *c, const struct item *item)
 	case XATTR_TRUSTED:
 		return c->actor->uid == 0 ? 0 : -EPERM;
 	case XATTR_ACL:
-		return S_ISLNK(item->mode) ? -EOPNOTSUPP : 0;
+		return check_acl(c, item);
 	default:
 		return 0;
 	}
 }
 
+static bool in_group(const struct actor *actor, uint32_t gid)
+{
+	if (actor->uid == 0 || actor->gid == gid)
+		return true;
+	for (size_t i = 0; i < actor->groups_count; i++)
+		if (actor->groups[i] == gid)
+			return true;
+	return false;
+}
+
+/* The mode follows the ACL; one that says no more than the mode is not kept. */
+static void follow_acl(struct xattr_change *c, struct item *item)
+{
+	if (!in_group(c->actor, item->gid))
+		item->mode &= ~(uint32_t)S_ISGID;
+	if (acl_to_mode(c->value, c->size, &item->mode))
+		c->value = NULL;
+}
+
 static int xattr_step(struct namei *n, struct edit *e, void *data)
 {
-	const struct xattr_change *c = data;
+	/* A copy: the step may be repeated on another item. */
+	struct xattr_change c = *(const struct xattr_change *)data;
+	bool acl = classify(c.name) == XATTR_ACL;
 	const uint8_t *list, *value;
 	size_t size, value_size;
-	int result = check_change(c, &e->inode.item);
+	int found, result = check_change(&c, &e->inode.item);
 
 	if (result == 0)
 		result = edit_xattrs(n, e, &list, &size);
 	if (result)
 		return result;
-	result = xattr_find(list, size, c->name, &value, &value_size);
-	if (result < 0)
-		return result;
-	if (result && c->flags & XATTR_CREATE)
+	found = xattr_find(list, size, c.name, &value, &value_size);
+	if (found < 0)
+		return found;
+	if (found && c.flags & XATTR_CREATE)
 		return -EEXIST;
-	if (!result && (c->flags & XATTR_REPLACE || !c->value))
-		return -ENODATA;
-	result = edit_set_xattr(n, e, c->name, c->value, c->size);
+	if (!found && (c.flags & XATTR_REPLACE || !c.value))
+		return acl && !c.flags ? EDIT_UNCHANGED : -ENODATA;
+	if (c.value && strcmp(c.name, ACL_ACCESS) == 0)
+		follow_acl(&c, &e->inode.item);
+	if (c.value || found)
+		result = edit_set_xattr(n, e, c.name, c.value, c.size);
 	e->inode.item.ctime = tree_time(namei_now_ns(n));
 	return result;
 }
@@ -327,7 +375,8 @@ static int change_xattr(struct target *target, struct xattr_change *c)
 	if (result)
 		return result;
 	result = edit_run(target, xattr_step, c, NULL);
-	if (result == 0 && classify(c->name) == XATTR_POLICY)
+	/* Policies, and ACLs: they come with other rights. */
+	if (result == 0 && target->tree)
 		lifecycle_note_directory_changed(target->n->lifecycle);
 	target_unlock(target);
 	return result;
