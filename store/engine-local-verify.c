@@ -58,6 +58,8 @@ static int check_row(struct walk *w, const struct index_row *row)
 	    memcmp(w->value.bytes, row->value, row->value_size))
 		return say(w, "an item of the database cannot be found by its key");
 	w->count++;
+	if (row->value_size < VALUE_HEAD_SIZE || !value_key_holds(row->key, row->key_size, row->value))
+		return say(w, "a key of the database is damaged: an item is missing where it was");
 	if (value_head(row->value, row->value_size, &head) < 0) {
 		w->verdict->unreadable++;
 		return 0;

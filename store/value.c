@@ -26,6 +26,25 @@ static size_t fill_ad(const struct keyring *keys, const uint8_t *head, unsigned 
 	return (size_t)(p - ret_ad) + key_size;
 }
 
+/*
+ * A byte of the key in the clear head: whatever byte of the key is changed, it is
+ * another one, since each step is a bijection. So a key that is damaged, which
+ * hides its item, is told from a value that is, which only loses it.
+ */
+static uint8_t key_byte(const uint8_t *key, size_t key_size)
+{
+	uint8_t h = 0;
+
+	for (size_t i = 0; i < key_size; i++)
+		h = (uint8_t)((h ^ key[i]) * 0x9d);
+	return h;
+}
+
+bool value_key_holds(const uint8_t *key, size_t key_size, const uint8_t *bytes)
+{
+	return bytes[3] == key_byte(key, key_size);
+}
+
 static size_t box_size(uint32_t plain_size)
 {
 	return plain_size ? plain_size + SEAL_OVERHEAD : 0;
@@ -44,7 +63,7 @@ void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
 	p[0] = VALUE_FORMAT;
 	p[1] = VALUE_EPOCH;
 	p[2] = VALUE_CODEC_PLAIN;
-	p[3] = 0;
+	p[3] = key_byte(key, key_size);
 	util_put_le64(p + 4, head->version);
 	util_put_le32(p + 12, head->attrs_size);
 	util_put_le32(p + 16, head->content_size);
@@ -61,7 +80,7 @@ int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head)
 
 	if (size < VALUE_HEAD_SIZE + SEAL_OVERHEAD || size > VALUE_SIZE_MAX)
 		return -EBADMSG;
-	if (bytes[0] != VALUE_FORMAT || bytes[1] != VALUE_EPOCH || bytes[2] != VALUE_CODEC_PLAIN || bytes[3] != 0)
+	if (bytes[0] != VALUE_FORMAT || bytes[1] != VALUE_EPOCH || bytes[2] != VALUE_CODEC_PLAIN)
 		return -EBADMSG;
 	head.version = util_get_le64(bytes + 4);
 	head.attrs_size = util_get_le32(bytes + 12);

@@ -30,6 +30,12 @@ void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
 		const uint8_t *attrs, const uint8_t *content, struct buffer *b);
 /* The clear part. 0 or -EBADMSG: sizes do not add up, or the format is unknown. */
 int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head);
+/*
+ * Whether a value, of VALUE_HEAD_SIZE bytes at least, was sealed under this key,
+ * by one byte of it: false means that the key is damaged, and that the item is
+ * missing where it was.
+ */
+bool value_key_holds(const uint8_t *key, size_t key_size, const uint8_t *bytes);
 /* Plaintext of the attributes, and of the content if asked for: head->attrs_size (+ head->content_size) bytes. 0 or -EBADMSG. */
 int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size, const uint8_t *bytes, size_t size,
 		 bool attributes_only, uint8_t *ret_plain);

@@ -189,6 +189,52 @@ START_TEST(flipped_bits)
 }
 END_TEST
 
+/* All places in the database where a file's name stands in a key. Returns how many, up to `max`. */
+static size_t find_names(uint64_t *ret_offsets, size_t max)
+{
+	static const char prefix[] = "#file-";
+	const struct store_file *f = files_find(&files, "data.mdb");
+	char path[4600];
+	uint8_t *bytes;
+	size_t count = 0;
+	FILE *in;
+
+	ck_assert_ptr_nonnull(f);
+	bytes = malloc(f->size);
+	snprintf(path, sizeof(path), "%s/data.mdb", original);
+	in = fopen(path, "re");
+	ck_assert(in && bytes && fread(bytes, 1, f->size, in) == f->size);
+	fclose(in);
+	for (size_t at = 0; at + 16 < f->size && count < max; at++)
+		if (memcmp(bytes + at, prefix, sizeof(prefix) - 1) == 0)
+			ret_offsets[count++] = at + 1;
+	free(bytes);
+	return count;
+}
+
+/* A key that is another one now hides what it named; nothing else of the item is hurt. */
+START_TEST(flipped_bits_in_names)
+{
+	unsigned long flips = from_environment("DDBFS_DAMAGE_FLIPS", 1000) / 5;
+	unsigned counts[OUTCOME_WRONG] = { 0 };
+	uint64_t offsets[512];
+	size_t count = find_names(offsets, ARRAY_SIZE(offsets));
+	char what[400];
+
+	ck_assert_uint_ge(count, 64);
+	for (unsigned long i = 0; i < flips; i++) {
+		uint64_t offset = offsets[below(count)] + below(7);
+		unsigned bit = (unsigned)below(8);
+
+		files_copy(original, work);
+		files_flip(work, "data.mdb", offset, bit);
+		snprintf(what, sizeof(what), "flip of a name in data.mdb at %llu bit %u", (unsigned long long)offset, bit);
+		counts[run_case(work, i % 4 == 0, what)]++;
+	}
+	print_counts("flips in names", counts);
+}
+END_TEST
+
 START_TEST(truncations)
 {
 	unsigned long cuts = from_environment("DDBFS_DAMAGE_CUTS", 100);
@@ -445,6 +491,7 @@ int main(void)
 		tcase_set_timeout(c, 1200);
 		tcase_add_test(c, undamaged_is_the_same);
 		tcase_add_test(c, flipped_bits);
+		tcase_add_test(c, flipped_bits_in_names);
 		tcase_add_test(c, truncations);
 		tcase_add_test(c, empty_files_are_refused);
 		tcase_add_test(c, random_files_are_refused);
