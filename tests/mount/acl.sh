@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+#
+# POSIX ACLs with -o acl: the kernel enforces them, modes and ACLs follow each
+# other, defaults are handed down. Without it they are refused.
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+
+named_user_is_let_in() {
+	echo text >f
+	chmod 600 f
+	! as $alice cat f || return 1
+	setfacl -m u:$alice:r f
+	equal text "$(as $alice cat f)" 'read by the named user'
+	! as $bob cat f || return 1
+	setfacl -b f
+	! as $alice cat f || return 1
+}
+
+modes_and_acls_follow_each_other() {
+	touch f
+	chmod 640 f
+	setfacl -m u:$alice:rwx f
+	equal 670 "$(stat -c %a f)" 'the mode shows the mask'
+	chmod 600 f
+	equal 'mask::---' "$(getfacl -cE f | grep mask)" 'mask after chmod'
+	setfacl -b f
+	equal '' "$(getfacl -cs f)" 'no ACL left'
+}
+
+defaults_are_handed_down() {
+	mkdir d
+	setfacl -d -m u:$alice:rwx,g::rx,o::- d
+	(umask 077 && touch d/f && mkdir d/s && touch d/s/f)
+	equal '660 770 660' "$(stat -c %a d/f d/s d/s/f | xargs)" 'modes: the default counts, not the umask'
+	equal "user:$alice:rwx" "$(getfacl -ncE d/s/f | grep "user:$alice")" 'the named entry'
+	chmod 711 . d
+	as $alice tee -a d/f <<<added >/dev/null
+	equal added "$(cat d/f)" 'written by the named user'
+}
+
+copies_and_trash_keep_them() {
+	mkdir a
+	echo text >a/f
+	setfacl -m u:$alice:r a/f
+	cp -a a b
+	equal "$(getfacl -c a/f)" "$(getfacl -c b/f)" 'copied'
+	rm -r a
+	mv .trash/a .
+	equal "$(getfacl -c b/f)" "$(getfacl -c a/f)" 'restored'
+}
+
+trash_gives_nothing_back() {
+	mkdir -m 700 secret
+	setfacl -m u:$alice:rx secret
+	mkdir secret/sub
+	echo text >secret/sub/f
+	setfacl -m u:$bob:rx secret/sub
+	rm -r secret/sub
+	chmod 755 secret
+	setfacl -m u:$bob:rx secret
+	! as $bob cat secret/.trash/sub/f || return 1
+	equal text "$(cat secret/.trash/sub/f)" 'for root it is there'
+}
+
+refused_without_the_option() {
+	touch f
+	! setfacl -m u:$alice:r f || return 1
+	equal 644 "$(stat -c %a f)" 'mode'
+}
+
+mount_new -o acl,allow_other
+it 'lets in a named user, and nobody else' named_user_is_let_in
+it 'keeps modes and ACLs in step' modes_and_acls_follow_each_other
+it 'hands default ACLs down' defaults_are_handed_down
+it 'keeps them through cp -a, rm and mv out of .trash' copies_and_trash_keep_them
+it 'shows nothing through the trash that an ACL was added for later' trash_gives_nothing_back
+it 'has a clean store' check_clean -o allow_other
+it 'refuses them without -o acl' refused_without_the_option
+done_testing
