@@ -46,12 +46,15 @@ int check_body(struct check *c, const struct place *at, const struct item *item)
 		offset += size;
 	}
 	if (check_is_damage(result)) {
-		check_problem(c, at, "its content is damaged: bytes from %" PRIu64 " on cannot be read (body %" PRIu64 ")",
+		check_problem(c, at,
+			      "its content is damaged: bytes from %" PRIu64
+			      " on cannot be read (body %" PRIu64 ")",
 			      offset, item->body);
 		return 0;
 	}
 	if (!result && past)
-		check_problem(c, at, "its body %" PRIu64 " holds data behind the end of the file", item->body);
+		check_problem(c, at, "its body %" PRIu64 " holds data behind the end of the file",
+			      item->body);
 	return result;
 }
 
@@ -66,7 +69,8 @@ static int check_free_row(struct check *c, const struct store_row *row, void *da
 	if (parts.kind == KEY_KIND_FREE_BODY)
 		return marks_add(&c->freed, &(struct mark){ .id = parts.id });
 	if (row->damaged)
-		check_problem_of(c, "(free space)", "a record of freed space in segment %" PRIu64 " is damaged", parts.id);
+		check_problem_of(c, "(free space)",
+				 "a record of freed space in segment %" PRIu64 " is damaged", parts.id);
 	return 0;
 }
 
@@ -119,7 +123,10 @@ int check_bodies(struct check *c)
 		uint64_t body = c->partitions.items[i].id;
 
 		if (!marks_have(&c->bodies, body) && !marks_have(&c->freed, body))
-			check_problem_of(c, "(body)", "orphan body %" PRIu64 ": no item has it, and it is not to be freed", body);
+			check_problem_of(c, "(body)",
+					 "orphan body %" PRIu64
+					 ": no item has it, and it is not to be freed",
+					 body);
 	}
 	return 0;
 }

@@ -10,7 +10,8 @@
 /* ---- from an item to its rows ------------------------------------------- */
 
 /* Whether `row_key` holds a row that names the item. */
-static int check_row_of(struct check *c, const struct place *at, const struct key *row_key, const char *what)
+static int check_row_of(struct check *c, const struct place *at, const struct key *row_key,
+			const char *what)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct trash_row row;
@@ -83,7 +84,8 @@ struct row_check {
 };
 
 /* What the batches are compared with: TRASH rows by the batch of the deletion, EXP rows by that of the purge. */
-static int note_batch(struct check *c, const struct trash_row *row, const struct item *item, uint64_t seq, bool due)
+static int note_batch(struct check *c, const struct trash_row *row, const struct item *item,
+		      uint64_t seq, bool due)
 {
 	struct mark mark = { .id = row->batch, .directory = seq };
 
@@ -92,8 +94,8 @@ static int note_batch(struct check *c, const struct trash_row *row, const struct
 	return marks_add(due ? &c->purged : &c->entries, &mark);
 }
 
-static int check_row_item(struct check *c, const struct key_parts *parts, const struct trash_row *row,
-			  const struct row_check *kind)
+static int check_row_item(struct check *c, const struct key_parts *parts,
+			  const struct trash_row *row, const struct row_check *kind)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct place at;
@@ -109,14 +111,17 @@ static int check_row_item(struct check *c, const struct key_parts *parts, const 
 	if (result)
 		return result;
 	if (at.state != KEY_DEL || at.seq != parts->seq)
-		check_problem(c, &at, "a %s is filed under another time than the item was deleted at", kind->what);
+		check_problem(c, &at, "a %s is filed under another time than the item was deleted at",
+			      kind->what);
 	else if (kind->due && item.deletion.destroy_ns != parts->due_ns)
-		check_problem(c, &at, "stale EXP row: it says another time than the item at which it is to be destroyed");
+		check_problem(c, &at,
+			      "stale EXP row: it says another time than the item at which it is to be destroyed");
 	else if (!kind->due && item.deletion.cause == ITEM_TEMPORARY)
 		check_problem(c, &at, "a temporary item has a TRASH row");
 	else if (row->uid != item.deletion.uid || row->cause != item.deletion.cause ||
 		 (!kind->due && row->batch != item.deletion.batch))
-		check_problem(c, &at, "the %s says otherwise than the item who deleted it, why or in which batch",
+		check_problem(c, &at,
+			      "the %s says otherwise than the item who deleted it, why or in which batch",
 			      kind->what);
 	return note_batch(c, row, &item, parts->seq, kind->due);
 }
@@ -131,7 +136,8 @@ static int check_row(struct check *c, const struct store_row *store_row, void *d
 	if (result)
 		return 0;
 	if (store_row->damaged || record_decode_trash(store_codec(c->store), &store_row->value, &row)) {
-		check_problem_of(c, "(trash)", "the %s of a deletion at %" PRIu64 " is damaged", kind->what, parts.seq);
+		check_problem_of(c, "(trash)", "the %s of a deletion at %" PRIu64 " is damaged",
+				 kind->what, parts.seq);
 		return 0;
 	}
 	result = check_row_item(c, &parts, &row, kind);
@@ -179,7 +185,8 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 	struct marks *rows = batch->purge ? &c->purged : &c->entries;
 	uint64_t last = batch->last_seq ? batch->last_seq : UINT64_MAX;
 	size_t first, count = batch_rows_of(rows, batch->seq, &first), inside = 0;
-	const char *fault = batch->last_seq && batch->last_seq < batch->seq ? "it ends before it begins" : NULL;
+	const char *fault =
+		batch->last_seq && batch->last_seq < batch->seq ? "it ends before it begins" : NULL;
 
 	for (size_t i = first; i < first + count && !batch->purge; i++) {
 		uint64_t seq = rows->items[i].directory;
@@ -194,10 +201,13 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 	if (fault)
 		check_problem_of(c, what, "wrong batch range: %s", fault);
 	if (batch->last_seq && !batch->purge && inside + batch->restored > batch->count)
-		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there and %" PRIu64
-				 " came back", batch->count, inside, batch->restored);
+		check_problem_of(c, what,
+				 "wrong batch count: it says %" PRIu64
+				 " entries, %zu are there and %" PRIu64 " came back",
+				 batch->count, inside, batch->restored);
 	if (batch->last_seq && batch->purge && count > batch->count)
-		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there", batch->count, count);
+		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there",
+				 batch->count, count);
 }
 
 static int check_batch(struct check *c, const struct store_row *row, void *data)
@@ -233,7 +243,9 @@ int check_batches(struct check *c)
 		const struct mark *row = &c->entries.items[i];
 
 		if (!(row->flags & MARK_REACHED) && (!i || row[-1].id != row->id))
-			check_problem_of(c, "(batch)", "entries of batch %" PRIu64 " are in the trash, but it has no record",
+			check_problem_of(c, "(batch)",
+					 "entries of batch %" PRIu64
+					 " are in the trash, but it has no record",
 					 row->id);
 	}
 	return result;
@@ -258,7 +270,8 @@ int check_counters(struct check *c)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(names) && !result; i++)
 		if (stored[i] != c->counters[i])
-			check_problem_of(c, "(counters)", "the counter of %s says %" PRId64 ", a recount %" PRId64, names[i],
-					 stored[i], c->counters[i]);
+			check_problem_of(c, "(counters)",
+					 "the counter of %s says %" PRId64 ", a recount %" PRId64,
+					 names[i], stored[i], c->counters[i]);
 	return result;
 }

@@ -9,7 +9,8 @@
 
 static bool places_equal(const struct place *a, const struct place *b)
 {
-	return a->directory == b->directory && a->state == b->state && a->seq == b->seq && strcmp(a->name, b->name) == 0;
+	return a->directory == b->directory && a->state == b->state && a->seq == b->seq &&
+	       strcmp(a->name, b->name) == 0;
 }
 
 /* ---- one item ----------------------------------------------------------- */
@@ -71,13 +72,17 @@ static int check_directory_item(struct check *c, const struct place *at, const s
 	else if (result)
 		return result;
 	else if (!places_equal(&guard.at, at))
-		check_problem(c, at, "the guard of the directory says that it is in directory %" PRIu64 " as '%s'%s",
-			      guard.at.directory, guard.at.name, guard.at.state == KEY_DEL ? ", deleted" : "");
+		check_problem(c, at,
+			      "the guard of the directory says that it is in directory %" PRIu64
+			      " as '%s'%s",
+			      guard.at.directory, guard.at.name,
+			      guard.at.state == KEY_DEL ? ", deleted" : "");
 	if (at->state == KEY_ACT && item->flags & ITEM_SHADOWED) {
 		result = record_get_shadow(c->store, at->directory, at->name, &shadow, &version);
 		if (result == STORE_ABSENT)
-			check_problem(c, at, "missing shadow: something may have been deleted below this directory, but "
-					     "the trash above it does not show it");
+			check_problem(c, at,
+				      "missing shadow: something may have been deleted below this directory, but "
+				      "the trash above it does not show it");
 		else if (result && !check_is_damage(result))
 			return result; /* a damaged one is told where it stands */
 	}
@@ -170,7 +175,8 @@ static int check_shadow(struct check *c, const struct store_row *row, const stru
 	memcpy(at.name, shadow.name, sizeof(at.name));
 	result = record_get_item(c->store, &at, true, &value, &item);
 	if (result == STORE_ABSENT || (!result && (item.id != shadow.directory || !S_ISDIR(item.mode))))
-		check_problem(c, &at, "stale shadow: no directory %" PRIu64 " bears that name", shadow.directory);
+		check_problem(c, &at, "stale shadow: no directory %" PRIu64 " bears that name",
+			      shadow.directory);
 	else if (!result && !(item.flags & ITEM_SHADOWED))
 		check_problem(c, &at, "the directory has a shadow and does not know of it");
 	return result && result != STORE_ABSENT && !check_is_damage(result) ? result : 0;
@@ -197,7 +203,8 @@ static int check_row(struct check *c, const struct store_row *row, void *data)
 	int result = key_parse(store_codec(c->store), row->key, row->key_size, &parts);
 
 	if (result) {
-		check_problem(c, &p->self, "a key in this directory is one that no version of ddbfs writes");
+		check_problem(c, &p->self,
+			      "a key in this directory is one that no version of ddbfs writes");
 		return 0;
 	}
 	if (parts.kind == KEY_KIND_SHADOW) {
@@ -252,7 +259,8 @@ static int partition_load(struct check *c, struct partition *p)
 
 int check_partition(struct check *c, uint64_t directory)
 {
-	struct partition p = { .id = directory, .self = { .directory = directory, .state = KEY_ACT, .name = "..." } };
+	struct partition p = { .id = directory,
+			       .self = { .directory = directory, .state = KEY_ACT, .name = "..." } };
 	struct key_range range;
 	int result = partition_load(c, &p);
 
@@ -261,9 +269,12 @@ int check_partition(struct check *c, uint64_t directory)
 	key_range_directory(directory, &range);
 	result = check_range(c, &range, check_row, &p);
 	if (!result && p.marks_needed && p.live && !p.shadowed && directory != KEY_ID_ROOT)
-		check_problem(c, &p.self, "missing shadow: something was deleted in or below this directory, but the "
-					  "trash above it does not show it");
-	return result ? result : marks_add(&c->subdirectories, &(struct mark){ directory, 0, p.subdirectories, 0 });
+		check_problem(c, &p.self,
+			      "missing shadow: something was deleted in or below this directory, but the "
+			      "trash above it does not show it");
+	return result ? result :
+			marks_add(&c->subdirectories,
+				  &(struct mark){ directory, 0, p.subdirectories, 0 });
 }
 
 /* ---- guards ------------------------------------------------------------- */
@@ -277,12 +288,14 @@ static int check_guard(struct check *c, const struct store_row *row, void *data)
 	int result = key_parse(store_codec(c->store), row->key, row->key_size, &parts);
 
 	if (result || row->damaged || record_decode_guard(&row->value, &guard)) {
-		check_problem_of(c, "(guard)", "the guard of directory %" PRIu64 " is damaged", result ? 0 : parts.id);
+		check_problem_of(c, "(guard)", "the guard of directory %" PRIu64 " is damaged",
+				 result ? 0 : parts.id);
 		return 0;
 	}
 	result = record_get_item(c->store, &guard.at, true, &value, &item);
 	if (result == STORE_ABSENT || (!result && (item.id != parts.id || !S_ISDIR(item.mode))))
-		check_problem(c, &guard.at, "guard without item: directory %" PRIu64 " is not there", parts.id);
+		check_problem(c, &guard.at,
+			      "guard without item: directory %" PRIu64 " is not there", parts.id);
 	else if (result && !check_is_damage(result))
 		return result;
 	return 0;
@@ -313,7 +326,9 @@ static uint32_t check_names(struct check *c, size_t from, size_t to, uint32_t *r
 
 	for (size_t i = from; i < to; i++) {
 		references += c->names.items[i].flags & MARK_REFERENCE ? 1 : 0;
-		live += c->names.items[i].flags & MARK_REFERENCE && c->names.items[i].flags & MARK_LIVE ? 1 : 0;
+		live += c->names.items[i].flags & MARK_REFERENCE && c->names.items[i].flags & MARK_LIVE ?
+				1 :
+				0;
 	}
 	if (to - from > 1 && references < to - from) {
 		bool differ = false;
@@ -321,7 +336,8 @@ static uint32_t check_names(struct check *c, size_t from, size_t to, uint32_t *r
 		for (size_t i = from + 1; i < to; i++)
 			differ |= (c->names.items[i].flags ^ first->flags) & MARK_LIVE;
 		check_problem_item(c, first->directory, first->id,
-				   differ ? "the item is in two states: live and deleted (item %" PRIu64 ", %zu times)" :
+				   differ ? "the item is in two states: live and deleted (item %" PRIu64
+					    ", %zu times)" :
 					    "the item stands in two places (item %" PRIu64 ", %zu times)",
 				   first->id, to - from);
 	}
@@ -341,7 +357,8 @@ static void check_unlinked(struct check *c, struct links *links, uint64_t id)
 			links->at++;
 		if (check_names(c, from, links->at, &live))
 			check_problem_item(c, mark->directory, mark->id,
-					   "the name refers to item %" PRIu64 ", which has no attributes (missing link)",
+					   "the name refers to item %" PRIu64
+					   ", which has no attributes (missing link)",
 					   mark->id);
 	}
 }
@@ -355,8 +372,9 @@ static void check_link_counts(struct check *c, struct links *links, const struct
 		links->at++;
 	references = check_names(c, from, links->at, &live);
 	if (!references) {
-		check_problem_of(c, "(link)", "item %" PRIu64 " has %" PRIu32 " links and no name refers to it", item->id,
-				 item->links_total);
+		check_problem_of(c, "(link)",
+				 "item %" PRIu64 " has %" PRIu32 " links and no name refers to it",
+				 item->id, item->links_total);
 		return;
 	}
 	if (references < links->at - from)
@@ -364,19 +382,21 @@ static void check_link_counts(struct check *c, struct links *links, const struct
 				   "the item is a name's own and a link's as well");
 	if (references < item->links_total)
 		check_problem_item(c, c->names.items[from].directory, item->id,
-				   "missing link reference: the file has %" PRIu32 " names, %" PRIu32 " were found",
+				   "missing link reference: the file has %" PRIu32
+				   " names, %" PRIu32 " were found",
 				   item->links_total, references);
 	else if (references > item->links_total || live != item->links_live)
 		check_problem_item(c, c->names.items[from].directory, item->id,
-				   "wrong link count: %" PRIu32 " names of which %" PRIu32 " live, found %" PRIu32
-				   " of which %" PRIu32 " live",
+				   "wrong link count: %" PRIu32 " names of which %" PRIu32
+				   " live, found %" PRIu32 " of which %" PRIu32 " live",
 				   item->links_total, item->links_live, references, live);
 }
 
 static void count_link(struct check *c, const struct item *item)
 {
 	if (S_ISREG(item->mode))
-		c->counters[item->links_live ? COUNTER_LIVE_BYTES : COUNTER_TRASH_BYTES] += (int64_t)item->size;
+		c->counters[item->links_live ? COUNTER_LIVE_BYTES : COUNTER_TRASH_BYTES] +=
+			(int64_t)item->size;
 }
 
 /* A LINK has no name of its own: it is told of by one that refers to it, looked for when there is something to tell. */
@@ -443,7 +463,8 @@ static int check_xattr_row(struct check *c, const struct store_row *row, void *d
 		return 0;
 	i = marks_find(&c->xattrs, parts.id);
 	if (i == c->xattrs.count || c->xattrs.items[i].id != parts.id)
-		check_problem_of(c, "(extended attributes)", "extended attributes of item %" PRIu64 ", which is not there",
+		check_problem_of(c, "(extended attributes)",
+				 "extended attributes of item %" PRIu64 ", which is not there",
 				 parts.id);
 	return check_step(c);
 }
@@ -469,8 +490,10 @@ static void check_subdirectories(struct check *c)
 		if (at < c->subdirectories.count && c->subdirectories.items[at].id == d->id)
 			found = c->subdirectories.items[at].number;
 		if (found != d->number)
-			check_problem_item(c, d->directory, d->id, "the directory counts %" PRIu32
-					   " sub-directories, %" PRIu32 " were found", d->number, found);
+			check_problem_item(c, d->directory, d->id,
+					   "the directory counts %" PRIu32
+					   " sub-directories, %" PRIu32 " were found",
+					   d->number, found);
 	}
 }
 
@@ -478,7 +501,8 @@ static struct mark *directory_mark(struct check *c, uint64_t id)
 {
 	size_t i = marks_find(&c->directories, id);
 
-	return i < c->directories.count && c->directories.items[i].id == id ? &c->directories.items[i] : NULL;
+	return i < c->directories.count && c->directories.items[i].id == id ? &c->directories.items[i] :
+									      NULL;
 }
 
 /* Up from one directory until something already reached; then the same way again, marking it. */

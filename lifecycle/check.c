@@ -68,8 +68,8 @@ void marks_release(struct marks *m)
 
 static char *path_of(struct check *c, const struct place *at);
 
-__attribute__((format(printf, 3, 0))) static void tell(struct check *c, const char *path, const char *format,
-							va_list arguments)
+__attribute__((format(printf, 3, 0))) static void tell(struct check *c, const char *path,
+						       const char *format, va_list arguments)
 {
 	char text[TEXT_MAX];
 
@@ -266,8 +266,9 @@ static int walk(struct check *c)
 static int run(struct check *c)
 {
 	static int (*const parts[])(struct check *) = {
-		walk,		  check_guards,	  check_links,	  check_xattrs,	 check_shape,	check_trash_rows,
-		check_due_rows, check_batches, check_free, check_bodies, check_counters,
+		walk,	     check_guards,     check_links,    check_xattrs,
+		check_shape, check_trash_rows, check_due_rows, check_batches,
+		check_free,  check_bodies,     check_counters,
 	};
 	int result = store_marks(c->store, &c->next_id, &c->last_seq);
 
@@ -296,7 +297,8 @@ static void release(struct check *c)
 }
 
 int lifecycle_check(struct store *s, void (*problem)(void *data, const char *path, const char *text),
-		    bool (*progress)(void *data, uint64_t done), void *data, struct check_result *ret_result)
+		    bool (*progress)(void *data, uint64_t done), void *data,
+		    struct check_result *ret_result)
 {
 	struct check c = { .store = s, .problem = problem, .progress = progress, .data = data };
 	int result = -ENOMEM;

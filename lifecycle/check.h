@@ -68,14 +68,14 @@ struct check {
 #define CHECK_BLOCK (1 << 20)
 
 /* Tells a fault of what is at a place, or of the LINK in hand by the name it has in that directory. */
-__attribute__((format(printf, 3, 4))) void check_problem(struct check *c, const struct place *at, const char *format,
-							  ...);
+__attribute__((format(printf, 3, 4))) void check_problem(struct check *c, const struct place *at,
+							 const char *format, ...);
 /* The same of what has no place, but a name of its own ("body 17"). */
-__attribute__((format(printf, 3, 4))) void check_problem_of(struct check *c, const char *what, const char *format,
-							     ...);
+__attribute__((format(printf, 3, 4))) void check_problem_of(struct check *c, const char *what,
+							    const char *format, ...);
 /* The same of the item `id` that has a name in `directory`: the name is looked for there. */
-__attribute__((format(printf, 4, 5))) void check_problem_item(struct check *c, uint64_t directory, uint64_t id,
-							       const char *format, ...);
+__attribute__((format(printf, 4, 5))) void check_problem_item(struct check *c, uint64_t directory,
+							      uint64_t id, const char *format, ...);
 /* Counts one thing done. 0, or -EINTR. */
 int check_step(struct check *c);
 /* Calls `row` for each row of a range, whole values included. */

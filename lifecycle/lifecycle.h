@@ -49,7 +49,7 @@ struct lifecycle_change {
 	uint32_t mode;
 	struct place from;
 	struct place to; /* to.name[0] == 0: destroyed */
-	bool temporary; /* to a DEL place without an entry */
+	bool temporary; /* to a DEL place (or staying at one) without an entry: tell when it is released */
 };
 
 struct lifecycle_hooks {

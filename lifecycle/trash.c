@@ -301,17 +301,22 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct destroyed total = { 0 };
+	struct lifecycle_change change;
 	struct item item;
 	int result = destroy_file(l, at, COUNTER_DESTROYED_VERSIONS, &total);
 
-	if (result == -EBUSY || result == -EISDIR) {
-		result = record_get_item(l->store, at, false, &value, &item);
-		if (!result)
-			result = deletion_doom(l, at, &item);
-		if (!result)
-			sweeper_expect(l, 0);
-	}
-	return result;
+	if (result != -EBUSY && result != -EISDIR)
+		return result;
+	result = record_get_item(l->store, at, false, &value, &item);
+	if (!result)
+		result = deletion_doom(l, at, &item);
+	if (result)
+		return result;
+	/* It stays where it is, without an entry from now on. */
+	change = (struct lifecycle_change){ .id = item.id, .mode = item.mode, .from = *at, .to = *at, .temporary = true };
+	lifecycle_notify_changed(l, &change);
+	sweeper_expect(l, lifecycle_now_ns(l));
+	return 0;
 }
 
 /* The places of replaced ones of a name beyond the newest `cap`, newest of them first. */
@@ -382,11 +387,10 @@ static void removal_tell(struct lifecycle *l, const struct removal *r)
 		.mode = r->victim.mode,
 		.from = r->from,
 		.to = r->to,
-		.temporary = r->temporary,
+		.temporary = r->temporary || r->deletion.expires_ns <= r->now_ns,
 	};
 
-	if (l->hooks.changed)
-		l->hooks.changed(l->hooks.data, &change);
+	lifecycle_notify_changed(l, &change);
 }
 
 void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committed)
