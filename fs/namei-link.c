@@ -54,7 +54,8 @@ static int link_check(const struct link *l)
 {
 	const struct item *item = &l->inode.item;
 
-	if (l->inode.at.state != KEY_ACT)
+	/* The kernel names a file, not one of its names: the one we know may be deleted while others live. */
+	if (l->inode.at.state != KEY_ACT && !(item->flags & ITEM_REFERENCE && l->inode.nlink > 0))
 		return -EROFS;
 	if (S_ISDIR(item->mode))
 		return -EPERM;
@@ -69,7 +70,8 @@ static void link_convert(struct link *l)
 	struct item reference;
 
 	inode_make_reference(&l->inode, l->inode.at.name, &reference);
-	transaction_put_item(&l->transaction, l->n->store, &l->inode.at, &reference, l->inode.name_version);
+	transaction_put_item(&l->transaction, l->n->store, &l->inode.at, &reference,
+			     l->inode.name_version);
 	l->inode.item.flags |= ITEM_REFERENCE;
 	l->inode.item.links_live = l->inode.item.links_total = 1;
 	l->inode.link_version = 0;
@@ -140,8 +142,8 @@ static int link_run(struct link *l, uint64_t parent, const char *name, struct in
 	return namei_error(result);
 }
 
-int namei_link(struct namei *n, const struct actor *actor, const struct place *from, uint64_t parent, const char *name,
-	       struct inode *ret_inode)
+int namei_link(struct namei *n, const struct actor *actor, const struct place *from,
+	       uint64_t parent, const char *name, struct inode *ret_inode)
 {
 	_cleanup_(link_release) struct link l = { .n = n };
 
@@ -149,8 +151,8 @@ int namei_link(struct namei *n, const struct actor *actor, const struct place *f
 	return link_run(&l, parent, name, ret_inode);
 }
 
-int file_link(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
-	      uint64_t parent, const char *name, struct inode *ret_inode)
+int file_link(struct namei *n, const struct actor *actor, const struct file_locator *where,
+	      uint64_t id, uint64_t parent, const char *name, struct inode *ret_inode)
 {
 	_cleanup_(link_release) struct link l = { .n = n };
 

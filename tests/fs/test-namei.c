@@ -109,7 +109,9 @@ END_TEST
 
 START_TEST(create_takes_names_that_look_like_keys)
 {
-	static const char *const names[] = { "DEL#1", "ACT#x", "name@2026-01-01T00:00:00Z", "\n", "-n", "\xff\xfe", " ", "..." };
+	static const char *const names[] = { "DEL#1", "ACT#x", "name@2026-01-01T00:00:00Z",
+					     "\n",    "-n",    "\xff\xfe",
+					     " ",     "..." };
 
 	test_tree_open(&t, _i);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -164,7 +166,8 @@ START_TEST(setgid_directory_hands_down_its_group)
 
 	test_tree_open(&t, _i);
 	d = test_mkdir(&t, KEY_ID_ROOT, "d");
-	set(KEY_ID_ROOT, "d", (struct attr_change){ .set = ATTR_MODE | ATTR_GID, .mode = 02777, .gid = 77 });
+	set(KEY_ID_ROOT, "d",
+	    (struct attr_change){ .set = ATTR_MODE | ATTR_GID, .mode = 02777, .gid = 77 });
 	test_make(&t, &t.user, d, "f", S_IFREG | 0644);
 	test_make(&t, &t.user, d, "s", S_IFDIR | 0755);
 	i = test_look(&t, d, "f");
@@ -292,6 +295,28 @@ START_TEST(link_counts_down_with_its_names)
 }
 END_TEST
 
+START_TEST(link_by_a_deleted_name_while_another_lives)
+{
+	struct inode a, out;
+	struct place deleted;
+
+	test_tree_open(&t, _i);
+	test_file(&t, KEY_ID_ROOT, "a", "x");
+	a = test_look(&t, KEY_ID_ROOT, "a");
+	test_link(&t, KEY_ID_ROOT, "a", KEY_ID_ROOT, "b");
+	test_remove(&t, KEY_ID_ROOT, "a");
+	ck_assert(t.where.locate(t.where.data, a.item.id, &deleted));
+	ck_assert_int_eq(namei_link(t.namei, &t.root, &deleted, KEY_ID_ROOT, "a", &out), 0);
+	ck_assert_uint_eq(out.nlink, 2);
+	inode_release(&out);
+	ck_assert_uint_eq(test_look(&t, KEY_ID_ROOT, "b").nlink, 2);
+	test_remove(&t, KEY_ID_ROOT, "b");
+	ck_assert_uint_eq(test_look(&t, KEY_ID_ROOT, "a").nlink, 1);
+	test_consistent(&t);
+	test_tree_close(&t);
+}
+END_TEST
+
 START_TEST(link_refuses)
 {
 	uint64_t d;
@@ -340,7 +365,8 @@ START_TEST(setattr_sets_what_it_is_told)
 	ck_assert_int_eq(i.item.mtime.tv_sec, INT64_C(1) << 40);
 	ck_assert_int_eq(i.item.mtime.tv_nsec, 1);
 	ck_time(i.item.ctime, t.clock.realtime_ns);
-	set(KEY_ID_ROOT, "f", (struct attr_change){ .set = ATTR_MODE | ATTR_UID, .mode = 07711, .uid = 3 });
+	set(KEY_ID_ROOT, "f",
+	    (struct attr_change){ .set = ATTR_MODE | ATTR_UID, .mode = 07711, .uid = 3 });
 	i = test_look(&t, KEY_ID_ROOT, "f");
 	ck_assert_uint_eq(i.item.mode, S_IFREG | 07711);
 	ck_assert_uint_eq(i.item.uid, 3);
@@ -382,7 +408,9 @@ START_TEST(setattr_without_change_writes_nothing)
 	test_file(&t, KEY_ID_ROOT, "f", "x");
 	i = test_look(&t, KEY_ID_ROOT, "f");
 	test_clock_advance(&t.clock, 5);
-	change = (struct attr_change){ .set = ATTR_MTIME | ATTR_CTIME, .mtime = i.item.mtime, .ctime = i.item.ctime };
+	change = (struct attr_change){ .set = ATTR_MTIME | ATTR_CTIME,
+				       .mtime = i.item.mtime,
+				       .ctime = i.item.ctime };
 	same = set(KEY_ID_ROOT, "f", change);
 	ck_assert_uint_eq(same.name_version, i.name_version);
 	same = set(KEY_ID_ROOT, "f", (struct attr_change){ .set = ATTR_KILL_SUID });
@@ -531,8 +559,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("fs/namei");
-	TCase *c = tcase_create("create"), *l = tcase_create("link"), *a = tcase_create("attributes"),
-	      *f = tcase_create("faults");
+	TCase *c = tcase_create("create"), *l = tcase_create("link"),
+	      *a = tcase_create("attributes"), *f = tcase_create("faults");
 
 	tcase_add_loop_test(c, create_gives_what_was_asked_for, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, create_moves_the_times_of_its_directory, 0, TEST_ENGINES);
@@ -545,6 +573,7 @@ int main(void)
 	tcase_add_loop_test(c, symlink_keeps_its_target, 0, TEST_ENGINES);
 	tcase_add_loop_test(l, link_makes_one_file_of_two_names, 0, TEST_ENGINES);
 	tcase_add_loop_test(l, link_counts_down_with_its_names, 0, TEST_ENGINES);
+	tcase_add_loop_test(l, link_by_a_deleted_name_while_another_lives, 0, TEST_ENGINES);
 	tcase_add_loop_test(l, link_refuses, 0, TEST_ENGINES);
 	tcase_add_loop_test(a, setattr_sets_what_it_is_told, 0, TEST_ENGINES);
 	tcase_add_loop_test(a, chown_clears_set_id_bits, 0, TEST_ENGINES);
