@@ -26,8 +26,8 @@ bool header_trash_name_valid(const char *name)
 {
 	size_t size = strlen(name);
 
-	return size > 0 && size <= KEYRING_TRASH_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
-	       strcmp(name, "..") != 0 && strcmp(name, ".ddbfs") != 0;
+	return size > 0 && size <= KEYRING_TRASH_NAME_MAX && !strchr(name, '/') &&
+	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, ".ddbfs") != 0;
 }
 
 static void encode_slot_parameters(const struct header_slot *slot, uint8_t *to)
@@ -39,7 +39,8 @@ static void encode_slot_parameters(const struct header_slot *slot, uint8_t *to)
 	memcpy(to + 16, slot->salt, HEADER_SALT_SIZE);
 }
 
-void header_slot_ad(const struct header *header, const struct header_slot *slot, uint8_t ret_ad[HEADER_SLOT_AD_SIZE])
+void header_slot_ad(const struct header *header, const struct header_slot *slot,
+		    uint8_t ret_ad[HEADER_SLOT_AD_SIZE])
 {
 	static_assert(HEADER_SLOT_AD_SIZE == 10 + KEYRING_STORE_ID_SIZE + SLOT_PARAMETERS_SIZE, "");
 
@@ -49,7 +50,8 @@ void header_slot_ad(const struct header *header, const struct header_slot *slot,
 }
 
 /* Of everything before it, the checksum taken as zeros: that one is put in last. */
-static void compute_mac(const uint8_t *bytes, size_t size, const struct seal_key *key, uint8_t ret[SEAL_HASH_SIZE])
+static void compute_mac(const uint8_t *bytes, size_t size, const struct seal_key *key,
+			uint8_t ret[SEAL_HASH_SIZE])
 {
 	uint8_t copy[WHOLE_MAX];
 
@@ -104,11 +106,11 @@ static bool decode_slot(const uint8_t *from, struct header_slot *ret_slot)
 	if (memcmp(from + 1, zeros, 3) != 0 || memcmp(from + end, zeros, SLOT_SIZE - end) != 0)
 		return false;
 	if (slot.kind == HEADER_SLOT_PASSPHRASE) {
-		if (slot.passes < 1 || slot.passes > HEADER_PASSES_MAX || slot.memory < HEADER_MEMORY_MIN ||
-		    slot.memory > HEADER_MEMORY_MAX)
+		if (slot.passes < 1 || slot.passes > HEADER_PASSES_MAX ||
+		    slot.memory < HEADER_MEMORY_MIN || slot.memory > HEADER_MEMORY_MAX)
 			return false;
-	} else if ((slot.kind != HEADER_SLOT_LOCAL && slot.kind != HEADER_SLOT_KEY_FILE) || slot.passes ||
-		   slot.memory) {
+	} else if ((slot.kind != HEADER_SLOT_LOCAL && slot.kind != HEADER_SLOT_KEY_FILE) ||
+		   slot.passes || slot.memory) {
 		return false;
 	}
 	memcpy(slot.salt, from + 16, HEADER_SALT_SIZE);
@@ -121,7 +123,8 @@ static bool decode_trash_name(const uint8_t *bytes, struct header *header)
 {
 	size_t size = bytes[74];
 
-	if (size > KEYRING_TRASH_NAME_MAX || memcmp(bytes + 80 + size, zeros, KEYRING_TRASH_NAME_MAX - size) != 0)
+	if (size > KEYRING_TRASH_NAME_MAX ||
+	    memcmp(bytes + 80 + size, zeros, KEYRING_TRASH_NAME_MAX - size) != 0)
 		return false;
 	memcpy(header->trash_name, bytes + 80, size);
 	return strlen(header->trash_name) == size && header_trash_name_valid(header->trash_name);
@@ -143,7 +146,8 @@ static bool decode_body(const uint8_t *bytes, size_t size, struct header *ret_he
 	if (header.journal_bytes < HEADER_JOURNAL_MIN || header.journal_bytes > HEADER_JOURNAL_MAX ||
 	    header.journal_bytes % HEADER_JOURNAL_UNIT != 0)
 		return false;
-	if (header.slots_count < 1 || header.slots_count > HEADER_SLOTS_MAX || size != whole_size(header.slots_count))
+	if (header.slots_count < 1 || header.slots_count > HEADER_SLOTS_MAX ||
+	    size != whole_size(header.slots_count))
 		return false;
 	for (size_t i = 0; i < header.slots_count; i++)
 		if (!decode_slot(bytes + FIXED_SIZE + i * SLOT_SIZE, &header.slots[i]))
@@ -166,7 +170,8 @@ static int fault(struct header_fault *ret_fault, int result, unsigned format, co
 	return result;
 }
 
-int header_decode(const uint8_t *bytes, size_t size, struct header *ret_header, struct header_fault *ret_fault)
+int header_decode(const uint8_t *bytes, size_t size, struct header *ret_header,
+		  struct header_fault *ret_fault)
 {
 	unsigned format;
 

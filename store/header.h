@@ -67,13 +67,15 @@ struct header_fault {
 /* Appends the whole file; `mac_key` is SEAL_HEADER's subkey. */
 void header_encode(const struct header *header, const struct seal_key *mac_key, struct buffer *b);
 /* 0; STORE_NOT_A_STORE, STORE_TOO_NEW or STORE_DAMAGED with `ret_fault` filled. Takes hostile bytes. */
-int header_decode(const uint8_t *bytes, size_t size, struct header *ret_header, struct header_fault *ret_fault);
+int header_decode(const uint8_t *bytes, size_t size, struct header *ret_header,
+		  struct header_fault *ret_fault);
 /* Whether the MAC of a header that header_decode took is right. */
 bool header_authentic(const uint8_t *bytes, size_t size, const struct seal_key *mac_key);
 
 /* What the wrapped key is bound to: store, kind, parameters, salt. */
 #define HEADER_SLOT_AD_SIZE 58
-void header_slot_ad(const struct header *header, const struct header_slot *slot, uint8_t ret_ad[HEADER_SLOT_AD_SIZE]);
+void header_slot_ad(const struct header *header, const struct header_slot *slot,
+		    uint8_t ret_ad[HEADER_SLOT_AD_SIZE]);
 
 /* 1 to KEYRING_TRASH_NAME_MAX bytes without '/', and neither ".", ".." nor ".ddbfs". */
 bool header_trash_name_valid(const char *name);

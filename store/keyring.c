@@ -29,8 +29,8 @@ static void buffer_free_secret_p(uint8_t **bytes)
 	sodium_free(*bytes);
 }
 
-__attribute__((format(printf, 3, 4))) static int report(struct store_open_report *r, int result, const char *format,
-							 ...)
+__attribute__((format(printf, 3, 4))) static int report(struct store_open_report *r, int result,
+							const char *format, ...)
 {
 	va_list arguments;
 
@@ -58,21 +58,22 @@ static int check_passphrase(const char *passphrase, struct store_open_report *r)
 	if (size == 0)
 		return report(r, -EINVAL, "the passphrase is empty");
 	if (size > KEYRING_PASSPHRASE_MAX)
-		return report(r, -EINVAL, "the passphrase is longer than %d bytes", KEYRING_PASSPHRASE_MAX);
+		return report(r, -EINVAL, "the passphrase is longer than %d bytes",
+			      KEYRING_PASSPHRASE_MAX);
 	return 0;
 }
 
 /* BLAKE2b-256 of the file, keyed by the slot's salt: a key file has its full strength already. */
-static void key_from_bytes_of_file(const uint8_t *bytes, size_t size, const uint8_t salt[HEADER_SALT_SIZE],
-				   uint8_t ret_key[SEAL_KEY_SIZE])
+static void key_from_bytes_of_file(const uint8_t *bytes, size_t size,
+				   const uint8_t salt[HEADER_SALT_SIZE], uint8_t ret_key[SEAL_KEY_SIZE])
 {
 	static_assert(HEADER_SALT_SIZE >= crypto_generichash_KEYBYTES_MIN, "");
 
 	crypto_generichash(ret_key, SEAL_KEY_SIZE, bytes, size, salt, HEADER_SALT_SIZE);
 }
 
-static int read_key_file(const char *path, const uint8_t salt[HEADER_SALT_SIZE], uint8_t ret_key[SEAL_KEY_SIZE],
-			 struct store_open_report *r)
+static int read_key_file(const char *path, const uint8_t salt[HEADER_SALT_SIZE],
+			 uint8_t ret_key[SEAL_KEY_SIZE], struct store_open_report *r)
 {
 	_cleanup_(buffer_free_secret_p) uint8_t *bytes = sodium_malloc(KEYRING_KEY_FILE_MAX);
 	size_t size;
@@ -84,7 +85,8 @@ static int read_key_file(const char *path, const uint8_t salt[HEADER_SALT_SIZE],
 	if (result == -EINVAL)
 		return report(r, result, "the key file %.100s is not a plain file", path);
 	if (result == -EFBIG)
-		return report(r, result, "the key file %.100s is longer than 1 MiB: is it the right one?", path);
+		return report(r, result,
+			      "the key file %.100s is longer than 1 MiB: is it the right one?", path);
 	if (result < 0)
 		return report(r, result, "cannot read the key file %.100s: %s", path, strerror(-result));
 	if (size < KEYRING_KEY_FILE_MIN)
@@ -117,14 +119,16 @@ int store_check_credentials(const struct store_credentials *c, struct store_open
 
 /* ---- slots -------------------------------------------------------------- */
 
-static int derive_passphrase(const char *passphrase, const struct header_slot *slot, uint8_t ret_key[SEAL_KEY_SIZE],
-			     struct store_open_report *r)
+static int derive_passphrase(const char *passphrase, const struct header_slot *slot,
+			     uint8_t ret_key[SEAL_KEY_SIZE], struct store_open_report *r)
 {
 	static_assert(HEADER_SALT_SIZE == crypto_pwhash_argon2id_SALTBYTES, "");
 
-	if (crypto_pwhash_argon2id(ret_key, SEAL_KEY_SIZE, passphrase, strlen(passphrase), slot->salt, slot->passes,
-				   (size_t)slot->memory, crypto_pwhash_argon2id_ALG_ARGON2ID13) < 0)
-		return report(r, -ENOMEM, "trying the passphrase needs %llu MiB of memory, which are not free",
+	if (crypto_pwhash_argon2id(ret_key, SEAL_KEY_SIZE, passphrase, strlen(passphrase),
+				   slot->salt, slot->passes, (size_t)slot->memory,
+				   crypto_pwhash_argon2id_ALG_ARGON2ID13) < 0)
+		return report(r, -ENOMEM,
+			      "trying the passphrase needs %llu MiB of memory, which are not free",
 			      (unsigned long long)(slot->memory >> 20));
 	return 0;
 }
@@ -149,8 +153,10 @@ static int derive_local(int dir_fd, const struct header_slot *slot, uint8_t ret_
 	if (!bytes)
 		return report(r, -ENOMEM, "not enough memory");
 	result = read_local_key(dir_fd, bytes);
-	if (result == -EACCES || result == -EIO || result == -EMFILE || result == -ENFILE || result == -ENOMEM)
-		return report(r, result, "cannot read the file `key` of the store: %s", strerror(-result));
+	if (result == -EACCES || result == -EIO || result == -EMFILE || result == -ENFILE ||
+	    result == -ENOMEM)
+		return report(r, result, "cannot read the file `key` of the store: %s",
+			      strerror(-result));
 	if (result == -ENOENT)
 		return report(r, STORE_DAMAGED,
 			      "the file `key`, which opens this store, is missing: put it back from a backup");
@@ -188,12 +194,13 @@ static int wrap_slot(int dir_fd, const struct store_credentials *c, const struct
 	if (result != 0)
 		return result;
 	header_slot_ad(header, slot, ad);
-	seal_box((const struct seal_key *)secrets->wrapping, ad, sizeof(ad), secrets->master, sizeof(secrets->master),
-		 slot->wrapped);
+	seal_box((const struct seal_key *)secrets->wrapping, ad, sizeof(ad), secrets->master,
+		 sizeof(secrets->master), slot->wrapped);
 	return 0;
 }
 
-static int wrong_key(const struct header *header, enum header_slot_kind given, bool tried, struct store_open_report *r)
+static int wrong_key(const struct header *header, enum header_slot_kind given, bool tried,
+		     struct store_open_report *r)
 {
 	bool passphrase = false, key_file = false;
 
@@ -206,18 +213,21 @@ static int wrong_key(const struct header *header, enum header_slot_kind given, b
 			      "the file `key` does not open this store: it is damaged or another store's; "
 			      "put it back from a backup");
 	if (tried)
-		return report(r, STORE_WRONG_KEY, "%s does not open this store: try again; nothing was changed",
+		return report(r, STORE_WRONG_KEY,
+			      "%s does not open this store: try again; nothing was changed",
 			      given == HEADER_SLOT_PASSPHRASE ? "the passphrase" : "the key file");
 	if (!passphrase && !key_file)
-		return report(r, STORE_WRONG_KEY, "the store has no passphrase and no key file: open it without");
+		return report(r, STORE_WRONG_KEY,
+			      "the store has no passphrase and no key file: open it without");
 	return report(r, STORE_WRONG_KEY, "the store needs %s%s%s%s", passphrase ? "its passphrase" : "",
 		      passphrase && key_file ? " or " : "", key_file ? "its key file" : "",
 		      given == HEADER_SLOT_LOCAL ? "" : ", which is not what was given");
 }
 
 /* Fills `secrets` and says which slot it was. */
-static int unlock(int dir_fd, const struct store_credentials *c, const struct header *header, struct secrets *secrets,
-		  const struct header_slot **ret_slot, struct store_open_report *r)
+static int unlock(int dir_fd, const struct store_credentials *c, const struct header *header,
+		  struct secrets *secrets, const struct header_slot **ret_slot,
+		  struct store_open_report *r)
 {
 	enum header_slot_kind kind = credentials_kind(c);
 	uint8_t ad[HEADER_SLOT_AD_SIZE];
@@ -240,8 +250,8 @@ static int unlock(int dir_fd, const struct store_credentials *c, const struct he
 			return result;
 		tried = true;
 		header_slot_ad(header, slot, ad);
-		if (seal_unbox((const struct seal_key *)secrets->wrapping, ad, sizeof(ad), slot->wrapped,
-			       sizeof(slot->wrapped), secrets->master) == 0) {
+		if (seal_unbox((const struct seal_key *)secrets->wrapping, ad, sizeof(ad),
+			       slot->wrapped, sizeof(slot->wrapped), secrets->master) == 0) {
 			*ret_slot = slot;
 			return 0;
 		}
@@ -283,11 +293,12 @@ struct header_file {
 static int read_header(int dir_fd, struct header_file *ret_file, struct store_open_report *r)
 {
 	struct header_fault fault = { 0 };
-	int result = plain_read(dir_fd, KEYRING_HEADER, O_NOFOLLOW, sizeof(ret_file->bytes), ret_file->bytes,
-				&ret_file->size);
+	int result = plain_read(dir_fd, KEYRING_HEADER, O_NOFOLLOW, sizeof(ret_file->bytes),
+				ret_file->bytes, &ret_file->size);
 
 	if (result == -ENOENT)
-		return report(r, STORE_NOT_A_STORE, "no store is there (no file `header`): make one with `ddbfs init`");
+		return report(r, STORE_NOT_A_STORE,
+			      "no store is there (no file `header`): make one with `ddbfs init`");
 	if (result == -EINVAL)
 		return report(r, STORE_NOT_A_STORE, "`header` is not a plain file: this is not a store");
 	if (result == -EFBIG)
@@ -298,10 +309,13 @@ static int read_header(int dir_fd, struct header_file *ret_file, struct store_op
 	if (r)
 		r->format = fault.format;
 	if (result == STORE_NOT_A_STORE)
-		return report(r, result, "`header` %s: this is not a store, or a damaged one (then put `header` back "
-			      "from a backup)", fault.text);
+		return report(r, result,
+			      "`header` %s: this is not a store, or a damaged one (then put `header` back "
+			      "from a backup)",
+			      fault.text);
 	if (result == STORE_TOO_NEW)
-		return report(r, result, "the store has format %u, this program knows %d: use the newer program",
+		return report(r, result,
+			      "the store has format %u, this program knows %d: use the newer program",
 			      fault.format, KEYRING_FORMAT);
 	if (result == STORE_DAMAGED)
 		return report(r, result, "`header` %s: put it back from a backup", fault.text);
@@ -350,13 +364,16 @@ static int header_from_options(const struct store_create_options *o, struct head
 	struct header header = { .slots_count = 1 };
 
 	header.slots[0].kind = credentials_kind(&o->credentials);
-	if (!header_trash_name_valid(trash_name) || journal < HEADER_JOURNAL_MIN || journal > HEADER_JOURNAL_MAX ||
-	    o->names > STORE_NAMES_SEALED || set_kdf_level(o->kdf_level, &header.slots[0]) < 0)
+	if (!header_trash_name_valid(trash_name) || journal < HEADER_JOURNAL_MIN ||
+	    journal > HEADER_JOURNAL_MAX || o->names > STORE_NAMES_SEALED ||
+	    set_kdf_level(o->kdf_level, &header.slots[0]) < 0)
 		return -EINVAL;
 	strcpy(header.trash_name, trash_name);
-	header.journal_bytes = (journal + HEADER_JOURNAL_UNIT - 1) / HEADER_JOURNAL_UNIT * HEADER_JOURNAL_UNIT;
-	header.sealed_names = o->names == STORE_NAMES_SEALED ||
-			      (o->names == STORE_NAMES_DEFAULT && header.slots[0].kind != HEADER_SLOT_LOCAL);
+	header.journal_bytes =
+		(journal + HEADER_JOURNAL_UNIT - 1) / HEADER_JOURNAL_UNIT * HEADER_JOURNAL_UNIT;
+	header.sealed_names =
+		o->names == STORE_NAMES_SEALED ||
+		(o->names == STORE_NAMES_DEFAULT && header.slots[0].kind != HEADER_SLOT_LOCAL);
 	seal_random(header.store_id, sizeof(header.store_id));
 	*ret_header = header;
 	return 0;
@@ -392,7 +409,8 @@ int keyring_create(int dir_fd, const struct store_create_options *options, struc
 	if (local)
 		result = create_local_key(dir_fd);
 	if (result == 0)
-		result = wrap_slot(dir_fd, &options->credentials, &header, &header.slots[0], secrets, NULL);
+		result = wrap_slot(dir_fd, &options->credentials, &header, &header.slots[0],
+				   secrets, NULL);
 	if (result > 0)
 		result = -EIO; /* the key just written does not read back */
 	if (result == 0)
@@ -408,7 +426,8 @@ int keyring_create(int dir_fd, const struct store_create_options *options, struc
 
 /* Reads, unlocks and authenticates. */
 static int open_header(int dir_fd, const struct store_credentials *c, struct header_file *ret_file,
-		       struct secrets *secrets, const struct header_slot **ret_slot, struct store_open_report *r)
+		       struct secrets *secrets, const struct header_slot **ret_slot,
+		       struct store_open_report *r)
 {
 	int result;
 
@@ -426,8 +445,8 @@ static int open_header(int dir_fd, const struct store_credentials *c, struct hea
 	return 0;
 }
 
-int keyring_open(int dir_fd, const struct store_credentials *credentials, struct store_open_report *ret_report,
-		 struct keyring *ret_keyring)
+int keyring_open(int dir_fd, const struct store_credentials *credentials,
+		 struct store_open_report *ret_report, struct keyring *ret_keyring)
 {
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	_cleanup_free_ struct header_file *file = malloc(sizeof(*file));
@@ -446,8 +465,8 @@ int keyring_open(int dir_fd, const struct store_credentials *credentials, struct
 }
 
 /* Wraps the master key into one slot more, or into the only one. */
-static int add_slot(int dir_fd, struct header *header, const struct header_slot *opened, struct secrets *secrets,
-		    const struct store_credentials *c, bool replace)
+static int add_slot(int dir_fd, struct header *header, const struct header_slot *opened,
+		    struct secrets *secrets, const struct store_credentials *c, bool replace)
 {
 	struct header_slot slot = { .kind = credentials_kind(c) };
 	int result;

@@ -30,7 +30,7 @@
 
 /* Names in the store's directory. */
 #define KEYRING_HEADER "header"
-#define KEYRING_HEADER_NEW "header.new" /* not yet renamed; left by a crash, replaced by the next writer */
+#define KEYRING_HEADER_NEW "header.new" /* left by a crash; the next writer replaces it */
 #define KEYRING_LOCAL_KEY "key"
 
 /* Holds secrets and is locked in memory where it stands: not to be copied or moved while filled. */
@@ -55,8 +55,8 @@ int keyring_commit(int dir_fd);
  * negative errno (-ENOMEM: Argon2id's memory is not there); `ret_report` (may
  * be NULL) is filled unless it is 0. Writes nothing. Slow with a passphrase.
  */
-int keyring_open(int dir_fd, const struct store_credentials *credentials, struct store_open_report *ret_report,
-		 struct keyring *ret_keyring);
+int keyring_open(int dir_fd, const struct store_credentials *credentials,
+		 struct store_open_report *ret_report, struct keyring *ret_keyring);
 /*
  * Adds a slot for the new credentials, or with `replace` leaves that one alone
  * and, durably afterwards, wipes `key` if it opened a slot. A new passphrase is

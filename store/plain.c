@@ -7,7 +7,8 @@
 
 int plain_read(int dir_fd, const char *path, int flags, size_t max, uint8_t *ret_bytes, size_t *ret_size)
 {
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
+	_cleanup_close_ int fd =
+		openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
 	struct stat st;
 	size_t size = 0;
 	ssize_t n = 1;

@@ -53,7 +53,8 @@ void seal_derive(const uint8_t master[SEAL_KEY_SIZE], enum seal_use use, struct 
 	static_assert(SEAL_KEY_SIZE == crypto_kdf_KEYBYTES, "the master key is crypto_kdf's");
 	static_assert(sizeof(KDF_CONTEXT) - 1 == crypto_kdf_CONTEXTBYTES, "the context is crypto_kdf's");
 
-	crypto_kdf_derive_from_key(ret_key->bytes, sizeof(ret_key->bytes), (uint64_t)use, KDF_CONTEXT, master);
+	crypto_kdf_derive_from_key(ret_key->bytes, sizeof(ret_key->bytes), (uint64_t)use,
+				   KDF_CONTEXT, master);
 }
 
 void seal_wipe(void *memory, size_t size)
@@ -75,44 +76,46 @@ void seal_nonce(uint8_t ret_nonce[SEAL_NONCE_SIZE])
 	memcpy(ret_nonce, pool.nonces[--pool.left], SEAL_NONCE_SIZE);
 }
 
-void seal_box(const struct seal_key *key, const void *ad, size_t ad_size, const void *plain, size_t size,
-	      uint8_t *ret_sealed)
+void seal_box(const struct seal_key *key, const void *ad, size_t ad_size, const void *plain,
+	      size_t size, uint8_t *ret_sealed)
 {
 	seal_nonce(ret_sealed);
 	seal_chunk(key, ret_sealed, ad, ad_size, plain, size, ret_sealed + SEAL_NONCE_SIZE,
 		   ret_sealed + SEAL_NONCE_SIZE + size);
 }
 
-int seal_unbox(const struct seal_key *key, const void *ad, size_t ad_size, const void *sealed, size_t sealed_size,
-	       uint8_t *ret_plain)
+int seal_unbox(const struct seal_key *key, const void *ad, size_t ad_size, const void *sealed,
+	       size_t sealed_size, uint8_t *ret_plain)
 {
 	const uint8_t *bytes = sealed;
 
 	if (sealed_size < SEAL_OVERHEAD)
 		return -EBADMSG;
-	return seal_unchunk(key, bytes, bytes + sealed_size - SEAL_TAG_SIZE, ad, ad_size, bytes + SEAL_NONCE_SIZE,
-			    sealed_size - SEAL_OVERHEAD, ret_plain);
+	return seal_unchunk(key, bytes, bytes + sealed_size - SEAL_TAG_SIZE, ad, ad_size,
+			    bytes + SEAL_NONCE_SIZE, sealed_size - SEAL_OVERHEAD, ret_plain);
 }
 
-void seal_chunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const void *ad, size_t ad_size,
-		const void *plain, size_t size, uint8_t *ret_cipher, uint8_t ret_tag[SEAL_TAG_SIZE])
+void seal_chunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const void *ad,
+		size_t ad_size, const void *plain, size_t size, uint8_t *ret_cipher,
+		uint8_t ret_tag[SEAL_TAG_SIZE])
 {
 	static_assert(SEAL_NONCE_SIZE == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, "");
 	static_assert(SEAL_KEY_SIZE == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "");
 	static_assert(SEAL_TAG_SIZE == crypto_aead_xchacha20poly1305_ietf_ABYTES, "");
 	assert(size <= SEAL_SIZE_MAX && ad_size <= SEAL_SIZE_MAX);
 
-	crypto_aead_xchacha20poly1305_ietf_encrypt_detached(ret_cipher, ret_tag, NULL, plain, size, ad, ad_size, NULL,
-							    nonce, key->bytes);
+	crypto_aead_xchacha20poly1305_ietf_encrypt_detached(ret_cipher, ret_tag, NULL, plain, size,
+							    ad, ad_size, NULL, nonce, key->bytes);
 }
 
-int seal_unchunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const uint8_t tag[SEAL_TAG_SIZE],
-		 const void *ad, size_t ad_size, const void *cipher, size_t size, uint8_t *ret_plain)
+int seal_unchunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE],
+		 const uint8_t tag[SEAL_TAG_SIZE], const void *ad, size_t ad_size,
+		 const void *cipher, size_t size, uint8_t *ret_plain)
 {
 	if (size > SEAL_SIZE_MAX || ad_size > SEAL_SIZE_MAX)
 		return -EBADMSG;
-	if (crypto_aead_xchacha20poly1305_ietf_decrypt_detached(ret_plain, NULL, cipher, size, tag, ad, ad_size,
-								nonce, key->bytes) < 0)
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt_detached(ret_plain, NULL, cipher, size, tag,
+								ad, ad_size, nonce, key->bytes) < 0)
 		return -EBADMSG;
 	return 0;
 }

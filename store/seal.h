@@ -52,22 +52,25 @@ void seal_random(void *memory, size_t size);
 void seal_nonce(uint8_t ret_nonce[SEAL_NONCE_SIZE]);
 
 /* Writes nonce, ciphertext, tag: `size` + SEAL_OVERHEAD bytes. `ret_sealed` must not overlap `plain`. */
-void seal_box(const struct seal_key *key, const void *ad, size_t ad_size, const void *plain, size_t size,
-	      uint8_t *ret_sealed);
+void seal_box(const struct seal_key *key, const void *ad, size_t ad_size, const void *plain,
+	      size_t size, uint8_t *ret_sealed);
 /* Opens what seal_box made into `ret_plain` (sealed_size - SEAL_OVERHEAD bytes). 0, or -EBADMSG and nothing written that may be used. */
-int seal_unbox(const struct seal_key *key, const void *ad, size_t ad_size, const void *sealed, size_t sealed_size,
-	       uint8_t *ret_plain);
+int seal_unbox(const struct seal_key *key, const void *ad, size_t ad_size, const void *sealed,
+	       size_t sealed_size, uint8_t *ret_plain);
 
 /* The same with nonce and tag kept apart, so that the ciphertext is as long as the plaintext. In place is allowed. */
-void seal_chunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const void *ad, size_t ad_size,
-		const void *plain, size_t size, uint8_t *ret_cipher, uint8_t ret_tag[SEAL_TAG_SIZE]);
-int seal_unchunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const uint8_t tag[SEAL_TAG_SIZE],
-		 const void *ad, size_t ad_size, const void *cipher, size_t size, uint8_t *ret_plain);
+void seal_chunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE], const void *ad,
+		size_t ad_size, const void *plain, size_t size, uint8_t *ret_cipher,
+		uint8_t ret_tag[SEAL_TAG_SIZE]);
+int seal_unchunk(const struct seal_key *key, const uint8_t nonce[SEAL_NONCE_SIZE],
+		 const uint8_t tag[SEAL_TAG_SIZE], const void *ad, size_t ad_size,
+		 const void *cipher, size_t size, uint8_t *ret_plain);
 
 /* Unkeyed BLAKE2b-256 of `size` bytes, for the anchor's hash of a meta page and the header's checksum. */
 void seal_hash(const void *bytes, size_t size, uint8_t ret_hash[SEAL_HASH_SIZE]);
 /* Keyed BLAKE2b-256. Compare with seal_equal. */
-void seal_mac(const struct seal_key *key, const void *bytes, size_t size, uint8_t ret_mac[SEAL_HASH_SIZE]);
+void seal_mac(const struct seal_key *key, const void *bytes, size_t size,
+	      uint8_t ret_mac[SEAL_HASH_SIZE]);
 /* In a time that does not depend on the bytes. */
 bool seal_equal(const void *a, const void *b, size_t size);
 /* SipHash-2-4-128 of a name (libsodium's crypto_shorthash_siphashx24): what stands for it in a key. */

@@ -172,7 +172,9 @@ static void delete_file(struct maker *m, unsigned i)
 static void put_directory(struct maker *m, unsigned n)
 {
 	struct place at = { .directory = KEY_ID_ROOT, .state = KEY_ACT };
-	struct item item = { .mode = S_IFDIR | 0755, .flags = ITEM_SHADOWED, .links_live = 1, .links_total = 1 };
+	struct item item = {
+		.mode = S_IFDIR | 0755, .flags = ITEM_SHADOWED, .links_live = 1, .links_total = 1
+	};
 	struct guard guard;
 	struct shadow shadow;
 
@@ -237,7 +239,10 @@ static void make(const char *path, enum sample_end end)
 static void change(const char *path)
 {
 	struct place at = { .directory = KEY_ID_ROOT, .state = KEY_ACT, .name = "later" };
-	struct item item = { .mode = S_IFREG | 0600, .links_live = 1, .links_total = 1, .content = (const uint8_t *)"" };
+	struct item item = { .mode = S_IFREG | 0600,
+			     .links_live = 1,
+			     .links_total = 1,
+			     .content = (const uint8_t *)"" };
 	struct store_open_report report;
 	struct maker m = { 0 };
 
@@ -283,7 +288,8 @@ void sample_change(const char *path)
 	await(pid);
 }
 
-int sample_open(const char *path, bool read_only, struct store_open_report *ret_report, struct store **ret_store)
+int sample_open(const char *path, bool read_only, struct store_open_report *ret_report,
+		struct store **ret_store)
 {
 	struct store_open_options options = { .read_only = read_only };
 
@@ -348,8 +354,8 @@ static void verify_item(struct store *s, unsigned i, const struct item *item, st
 }
 
 /* The one deletion of a name. */
-static int get_deleted(struct store *s, uint64_t directory, const char *name, struct store_page *page,
-		       struct item *ret_item)
+static int get_deleted(struct store *s, uint64_t directory, const char *name,
+		       struct store_page *page, struct item *ret_item)
 {
 	struct store_query query = { .limit = 0 };
 	struct place at;
@@ -362,7 +368,8 @@ static int get_deleted(struct store *s, uint64_t directory, const char *name, st
 	return page->count ? record_row_item(s, &page->rows[0], &at, ret_item) : STORE_ABSENT;
 }
 
-static void verify_deleted(struct store *s, uint64_t directory, unsigned i, const char *name, struct sample_result *r)
+static void verify_deleted(struct store *s, uint64_t directory, unsigned i, const char *name,
+			   struct sample_result *r)
 {
 	struct store_page page = { 0 };
 	struct item item;

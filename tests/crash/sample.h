@@ -20,7 +20,8 @@ void sample_make(const char *path, enum sample_end end);
 /* Opens it, puts something more into it (outside of what sample_verify reads), closes it. In a process of its own. */
 void sample_change(const char *path);
 #define SAMPLE_LARGEST "/dir-1/file-13" /* 5 MiB, written twice */
-int sample_open(const char *path, bool read_only, struct store_open_report *ret_report, struct store **ret_store);
+int sample_open(const char *path, bool read_only, struct store_open_report *ret_report,
+		struct store **ret_store);
 
 struct sample_result {
 	unsigned same; /* names as they were */

@@ -129,7 +129,8 @@ static enum outcome run_case(const char *path, bool read_only, const char *what)
 		_exit(outcome);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) >= OUTCOME_SAME && WEXITSTATUS(status) < OUTCOME_WRONG,
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) >= OUTCOME_SAME &&
+			      WEXITSTATUS(status) < OUTCOME_WRONG,
 		      "%s (seed %llu): %s %d", what, (unsigned long long)seed,
 		      WIFSIGNALED(status) ? "ended by signal" : "wrong outcome",
 		      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -138,8 +139,9 @@ static enum outcome run_case(const char *path, bool read_only, const char *what)
 
 static void print_counts(const char *what, const unsigned counts[OUTCOME_WRONG])
 {
-	printf("# %s: %u gave the same, %u errors on items, %u were refused; seed %llu\n", what, counts[OUTCOME_SAME],
-	       counts[OUTCOME_DAMAGED], counts[OUTCOME_REFUSED], (unsigned long long)seed);
+	printf("# %s: %u gave the same, %u errors on items, %u were refused; seed %llu\n", what,
+	       counts[OUTCOME_SAME], counts[OUTCOME_DAMAGED], counts[OUTCOME_REFUSED],
+	       (unsigned long long)seed);
 	fflush(stdout);
 }
 
@@ -164,7 +166,8 @@ static const struct store_file *any_file(void)
 /* Where something is written, nine times of ten. */
 static uint64_t any_offset(const struct store_file *f)
 {
-	uint64_t offset = below(10) ? f->blocks[below(f->blocks_count)] * UINT64_C(512) + below(512) : below(f->size);
+	uint64_t offset = below(10) ? f->blocks[below(f->blocks_count)] * UINT64_C(512) + below(512) :
+				      below(f->size);
 
 	return util_min(offset, f->size - 1);
 }
@@ -182,7 +185,8 @@ START_TEST(flipped_bits)
 
 		files_copy(original, work);
 		files_flip(work, f->path, offset, bit);
-		snprintf(what, sizeof(what), "flip of %s at %llu bit %u", f->path, (unsigned long long)offset, bit);
+		snprintf(what, sizeof(what), "flip of %s at %llu bit %u", f->path,
+			 (unsigned long long)offset, bit);
 		counts[run_case(work, i % 4 == 0, what)]++;
 	}
 	print_counts("flips", counts);
@@ -228,7 +232,8 @@ START_TEST(flipped_bits_in_names)
 
 		files_copy(original, work);
 		files_flip(work, "data.mdb", offset, bit);
-		snprintf(what, sizeof(what), "flip of a name in data.mdb at %llu bit %u", (unsigned long long)offset, bit);
+		snprintf(what, sizeof(what), "flip of a name in data.mdb at %llu bit %u",
+			 (unsigned long long)offset, bit);
 		counts[run_case(work, i % 4 == 0, what)]++;
 	}
 	print_counts("flips in names", counts);
@@ -281,7 +286,8 @@ static void assert_refused(const char *what, const char *path)
 	uint64_t before = files_hash(work);
 	enum outcome outcome = run_case(work, false, what);
 
-	ck_assert_msg(outcome == OUTCOME_REFUSED || !is_vital(path), "%s of %s was not refused", what, path);
+	ck_assert_msg(outcome == OUTCOME_REFUSED || !is_vital(path), "%s of %s was not refused",
+		      what, path);
 	if (outcome == OUTCOME_REFUSED)
 		ck_assert_msg(files_hash(work) == before, "%s of %s: something was written", what, path);
 }
@@ -308,7 +314,8 @@ START_TEST(random_files_are_refused)
 		for (size_t n = 0; n < ARRAY_SIZE(bytes); n++)
 			bytes[n] = files_random(&state);
 		files_copy(original, work);
-		files_replace(work, files.items[i].path, bytes, util_min(sizeof(bytes), (size_t)files.items[i].size));
+		files_replace(work, files.items[i].path, bytes,
+			      util_min(sizeof(bytes), (size_t)files.items[i].size));
 		if (files.items[i].size > sizeof(bytes))
 			files_truncate(work, files.items[i].path, files.items[i].size);
 		assert_refused("randomising", files.items[i].path);
@@ -386,8 +393,11 @@ START_TEST(links_and_fifos_are_not_followed)
 		ck_assert_int_eq(unlink(path), 0);
 		ck_assert_int_eq(symlink(target, path), 0);
 		snprintf(what, sizeof(what), "a symlink instead of %s", files.items[i].path);
-		ck_assert_msg(run_case(work, false, what) == OUTCOME_REFUSED || !is_vital(files.items[i].path), "%s", what);
-		ck_assert_msg(files_hash(original) == before, "%s was written through a symlink", files.items[i].path);
+		ck_assert_msg(run_case(work, false, what) == OUTCOME_REFUSED ||
+				      !is_vital(files.items[i].path),
+			      "%s", what);
+		ck_assert_msg(files_hash(original) == before, "%s was written through a symlink",
+			      files.items[i].path);
 		ck_assert_int_eq(unlink(path), 0);
 		ck_assert_int_eq(mkfifo(path, 0600), 0);
 		snprintf(what, sizeof(what), "a FIFO instead of %s", files.items[i].path);
@@ -437,7 +447,8 @@ static void swap_runs(const char *path, off_t a, off_t b, size_t size)
 
 static void find_swapped(void *data, const char *path, const char *text)
 {
-	ck_assert_msg(strncmp(path, "/dir-", 5) == 0 && strstr(text, "content is damaged"), "%s: %s", path, text);
+	ck_assert_msg(strncmp(path, "/dir-", 5) == 0 && strstr(text, "content is damaged"),
+		      "%s: %s", path, text);
 	*(unsigned *)data += strcmp(path, SAMPLE_LARGEST) == 0;
 }
 
@@ -471,7 +482,8 @@ START_TEST(swapped_chunks_are_named)
 	for (size_t i = 0; i < files.count && !named; i++)
 		for (unsigned eighth = 0; eighth < 8 && !named; eighth++)
 			if (strncmp(files.items[i].path, "segments/", 9) == 0)
-				named = swap_and_check(&files.items[i], files.items[i].size * eighth / 8 / 32768 * 32768);
+				named = swap_and_check(&files.items[i], files.items[i].size * eighth /
+										8 / 32768 * 32768);
 	ck_assert(named);
 }
 END_TEST

@@ -28,8 +28,8 @@ struct history {
 /* What may be refused is refused with these; all else is a fault. */
 static void may_fail(struct history *h, int result)
 {
-	static const int refusals[] = { 0,	 -ENOENT, -EEXIST, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EINVAL,
-					-EPERM, -EROFS,  -EXDEV,	 -ENODATA, -EBUSY };
+	static const int refusals[] = { 0,	 -ENOENT, -EEXIST, -ENOTDIR, -EISDIR,  -ENOTEMPTY,
+					-EINVAL, -EPERM,  -EROFS,  -EXDEV,   -ENODATA, -EBUSY };
 
 	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
 		if (result == refusals[i])
@@ -58,9 +58,10 @@ static const struct actor *any_actor(struct history *h)
 
 static void do_create(struct history *h)
 {
-	static const uint32_t modes[] = { S_IFREG | 0644, S_IFREG | 0600, S_IFDIR | 0755, S_IFDIR | 0700, S_IFLNK | 0777,
-					  S_IFIFO | 0644 };
-	struct namei_new what = { .mode = modes[random_below(&h->random, ARRAY_SIZE(modes))], .target = "target" };
+	static const uint32_t modes[] = { S_IFREG | 0644, S_IFREG | 0600, S_IFDIR | 0755,
+					  S_IFDIR | 0700, S_IFLNK | 0777, S_IFIFO | 0644 };
+	struct namei_new what = { .mode = modes[random_below(&h->random, ARRAY_SIZE(modes))],
+				  .target = "target" };
 	struct inode i;
 	int result;
 
@@ -96,7 +97,9 @@ static void do_write(struct history *h)
 		return;
 	if (S_ISREG(i.item.mode))
 		may_fail(h, test_write(&h->tree, i.item.id, random_below(&h->random, 100000), bytes,
-				       1 + random_below(&h->random, random_once_in(&h->random, 3) ? sizeof(bytes) : 900)));
+				       1 + random_below(&h->random, random_once_in(&h->random, 3) ?
+									    sizeof(bytes) :
+									    900)));
 	inode_release(&i);
 }
 
@@ -135,7 +138,8 @@ static void do_rename(struct history *h)
 {
 	unsigned flags = random_once_in(&h->random, 5) ? RENAME_EXCHANGE : 0;
 
-	may_fail(h, test_rename(&h->tree, any_directory(h), any_name(h), any_directory(h), any_name(h), flags));
+	may_fail(h, test_rename(&h->tree, any_directory(h), any_name(h), any_directory(h),
+				any_name(h), flags));
 }
 
 static void do_remove(struct history *h)
@@ -196,17 +200,19 @@ static void do_restore(struct history *h)
 	struct place at;
 
 	if (any_entry(h, &at))
-		may_fail(h, lifecycle_restore(h->tree.lifecycle, any_actor(h), &at, any_directory(h), any_name(h), flags, NULL,
-					      NULL));
+		may_fail(h, lifecycle_restore(h->tree.lifecycle, any_actor(h), &at,
+					      any_directory(h), any_name(h), flags, NULL, NULL));
 }
 
 static void do_restore_origin(struct history *h)
 {
-	unsigned flags = (unsigned)random_below(&h->random, 3) | (random_once_in(&h->random, 2) ? RESTORE_PARENTS : 0);
+	unsigned flags = (unsigned)random_below(&h->random, 3) |
+			 (random_once_in(&h->random, 2) ? RESTORE_PARENTS : 0);
 	struct place at;
 
 	if (any_entry(h, &at))
-		may_fail(h, lifecycle_restore_origin(h->tree.lifecycle, any_actor(h), &at, flags, NULL, NULL, NULL));
+		may_fail(h, lifecycle_restore_origin(h->tree.lifecycle, any_actor(h), &at, flags,
+						     NULL, NULL, NULL));
 }
 
 static void do_purge(struct history *h)
@@ -214,7 +220,8 @@ static void do_purge(struct history *h)
 	struct place at;
 
 	if (any_entry(h, &at))
-		may_fail(h, lifecycle_purge(h->tree.lifecycle, any_actor(h), &at, random_once_in(&h->random, 2)));
+		may_fail(h, lifecycle_purge(h->tree.lifecycle, any_actor(h), &at,
+					    random_once_in(&h->random, 2)));
 }
 
 static void do_undo(struct history *h)
@@ -227,7 +234,8 @@ static void do_undo(struct history *h)
 
 static void do_empty(struct history *h)
 {
-	struct empty_options options = { .directory = any_directory(h), .now = random_once_in(&h->random, 2) };
+	struct empty_options options = { .directory = any_directory(h),
+					 .now = random_once_in(&h->random, 2) };
 	struct empty_result result;
 
 	may_fail(h, lifecycle_empty(h->tree.lifecycle, any_actor(h), &options, &result));
@@ -244,7 +252,8 @@ static void do_wait(struct history *h)
 {
 	static const int64_t seconds[] = { 1, 30, 90, 700, 3600, 86400, 31 * 86400 };
 
-	test_clock_advance(&h->tree.clock, seconds[random_below(&h->random, ARRAY_SIZE(seconds))] * CLOCK_SECOND_NS);
+	test_clock_advance(&h->tree.clock,
+			   seconds[random_below(&h->random, ARRAY_SIZE(seconds))] * CLOCK_SECOND_NS);
 }
 
 static void do_reopen(struct history *h)
@@ -257,12 +266,14 @@ static const struct {
 	void (*run)(struct history *h);
 	unsigned weight;
 } operations[] = {
-	{ "create", do_create, 30 },   { "write", do_write, 12 },     { "truncate", do_truncate, 4 },
-	{ "link", do_link, 8 },	       { "rename", do_rename, 12 },   { "remove", do_remove, 20 },
-	{ "discard", do_discard, 3 },  { "xattr", do_xattr, 6 },      { "restore", do_restore, 8 },
-	{ "origin", do_restore_origin, 6 }, { "purge", do_purge, 5 }, { "undo", do_undo, 4 },
-	{ "empty", do_empty, 1 },      { "sweep", do_sweep, 4 },      { "wait", do_wait, 4 },
-	{ "reopen", do_reopen, 1 },
+	{ "create", do_create, 30 },	{ "write", do_write, 12 },
+	{ "truncate", do_truncate, 4 }, { "link", do_link, 8 },
+	{ "rename", do_rename, 12 },	{ "remove", do_remove, 20 },
+	{ "discard", do_discard, 3 },	{ "xattr", do_xattr, 6 },
+	{ "restore", do_restore, 8 },	{ "origin", do_restore_origin, 6 },
+	{ "purge", do_purge, 5 },	{ "undo", do_undo, 4 },
+	{ "empty", do_empty, 1 },	{ "sweep", do_sweep, 4 },
+	{ "wait", do_wait, 4 },		{ "reopen", do_reopen, 1 },
 };
 
 static void do_any(struct history *h)
@@ -288,7 +299,8 @@ static void tell(void *data, const char *path, const char *text)
 {
 	struct history *h = data;
 
-	fprintf(stderr, "# seed %llu after %s: %s: %s\n", (unsigned long long)h->random.seed, h->last, path, text);
+	fprintf(stderr, "# seed %llu after %s: %s: %s\n", (unsigned long long)h->random.seed,
+		h->last, path, text);
 }
 
 static void check_now(struct history *h, unsigned operation)
@@ -297,7 +309,8 @@ static void check_now(struct history *h, unsigned operation)
 
 	ck_assert_int_eq(lifecycle_check(h->tree.store, tell, NULL, h, &result), 0);
 	ck_assert_msg(result.problems == 0, "%llu problems after operation %u, seed %llu",
-		      (unsigned long long)result.problems, operation, (unsigned long long)h->random.seed);
+		      (unsigned long long)result.problems, operation,
+		      (unsigned long long)h->random.seed);
 }
 
 static void run_history(enum test_engine engine, uint64_t number)

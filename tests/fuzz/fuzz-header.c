@@ -67,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		check_decoded(&header);
 		check_encoded(&header, bytes, size);
 	} else {
-		FUZZ_EXPECT(result == STORE_NOT_A_STORE || result == STORE_TOO_NEW || result == STORE_DAMAGED);
+		FUZZ_EXPECT(result == STORE_NOT_A_STORE || result == STORE_TOO_NEW ||
+			    result == STORE_DAMAGED);
 		FUZZ_EXPECT(fault.text && fault.text[0]);
 	}
 	free(bytes);

@@ -15,7 +15,8 @@ static void check_parts(const struct key_parts *parts, const uint8_t *bytes, siz
 }
 
 /* The key of an item can be rebuilt from its place, if the name is plain. */
-static void check_item(const struct key_codec *codec, const struct key_parts *parts, const uint8_t *bytes, size_t size)
+static void check_item(const struct key_codec *codec, const struct key_parts *parts,
+		       const uint8_t *bytes, size_t size)
 {
 	struct place at = { .directory = parts->id, .seq = parts->seq, .state = parts->state };
 	struct key key;
@@ -46,7 +47,8 @@ static void check_with(const struct key_codec *codec, const uint8_t *bytes, size
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct key_codec ordered = { .sealed_names = false }, sealed = { .sealed_names = true, .token_key = { 1 } };
+	struct key_codec ordered = { .sealed_names = false },
+			 sealed = { .sealed_names = true, .token_key = { 1 } };
 
 	check_with(&ordered, bytes, size);
 	check_with(&sealed, bytes, size);

@@ -22,12 +22,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-#define FUZZ_EXPECT(condition)                                                           \
-	do {                                                                             \
-		if (!(condition)) {                                                      \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);  \
-			abort();                                                         \
-		}                                                                        \
+#define FUZZ_EXPECT(condition)                                                          \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
 #endif

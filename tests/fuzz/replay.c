@@ -94,7 +94,9 @@ int main(int argc, char **argv)
 	int count = argc > 1 ? scandir(argv[1], &entries, is_input, alphasort) : -1;
 
 	if (count <= 0) {
-		fprintf(stderr, "usage: %s CORPUS-DIRECTORY [MUTATIONS [SEED]], and the directory must have files\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s CORPUS-DIRECTORY [MUTATIONS [SEED]], and the directory must have files\n",
+			argv[0]);
 		return 2;
 	}
 	run(original, 0);
@@ -109,6 +111,7 @@ int main(int argc, char **argv)
 		free(entries[i]);
 	}
 	free(entries);
-	printf("%d files, %lu mutations, seed %#llx: all promises kept\n", count, inputs, (unsigned long long)seed);
+	printf("%d files, %lu mutations, seed %#llx: all promises kept\n", count, inputs,
+	       (unsigned long long)seed);
 	return 0;
 }

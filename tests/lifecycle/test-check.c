@@ -123,7 +123,9 @@ static void put_deleted(struct item *item, uint64_t directory, const char *name,
 
 static void put_batch(uint64_t last_seq, uint64_t count, uint64_t expect)
 {
-	struct batch batch = { .seq = at.batch, .last_seq = last_seq, .count = count, .uid = 7, .directory = at.dir };
+	struct batch batch = {
+		.seq = at.batch, .last_seq = last_seq, .count = count, .uid = 7, .directory = at.dir
+	};
 
 	transaction_put_batch(&t, &batch, expect);
 }
@@ -259,7 +261,8 @@ static void assert_told(const char *path, const char *words)
 	for (size_t i = 0; i < told.count && i < FAULTS_MAX && told.count != 1; i++)
 		fprintf(stderr, "# %s: %s\n", told.path[i], told.text[i]);
 	ck_assert_uint_eq(told.count, 1);
-	ck_assert_msg(strstr(told.path[0], path), "'%s' is not in path '%s' (%s)", path, told.path[0], told.text[0]);
+	ck_assert_msg(strstr(told.path[0], path), "'%s' is not in path '%s' (%s)", path,
+		      told.path[0], told.text[0]);
 	ck_assert_msg(strstr(told.text[0], words), "'%s' is not in '%s'", words, told.text[0]);
 }
 

@@ -107,8 +107,9 @@ static void snapshot(char *text, size_t size)
 
 		ck_assert_int_eq(fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW), 0);
 		if (strcmp(entry->d_name, "..") != 0 && count < 16)
-			snprintf(lines[count++], sizeof(lines[0]), "%.80s %ld %o %ld.%09ld\n", entry->d_name,
-				 (long)st.st_size, st.st_mode, (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+			snprintf(lines[count++], sizeof(lines[0]), "%.80s %ld %o %ld.%09ld\n",
+				 entry->d_name, (long)st.st_size, st.st_mode,
+				 (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	}
 	closedir(dir);
 	qsort(lines, count, sizeof(lines[0]), (int (*)(const void *, const void *))strcmp);
@@ -185,9 +186,10 @@ END_TEST
 
 START_TEST(options_are_kept)
 {
-	struct store_create_options options = {
-		.names = STORE_NAMES_SEALED, .kdf_level = 3, .journal_bytes = (1 << 20) + 1, .trash_name = "Papierkorb"
-	};
+	struct store_create_options options = { .names = STORE_NAMES_SEALED,
+						.kdf_level = 3,
+						.journal_bytes = (1 << 20) + 1,
+						.trash_name = "Papierkorb" };
 	struct keyring keyring;
 
 	ck_assert_int_eq(keyring_create(dir_fd, &options, &keyring), 0);
@@ -240,7 +242,8 @@ START_TEST(wrong_options_are_refused)
 	memset(long_phrase, 'x', sizeof(long_phrase) - 1);
 	snapshot(before, sizeof(before));
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		ck_assert_msg(keyring_create(dir_fd, &wrong[i], &keyring) == -EINVAL, "option set %zu", i);
+		ck_assert_msg(keyring_create(dir_fd, &wrong[i], &keyring) == -EINVAL,
+			      "option set %zu", i);
 	snapshot(after, sizeof(after));
 	ck_assert_str_eq(before, after);
 }
@@ -265,7 +268,8 @@ START_TEST(wrong_passphrase_writes_nothing)
 	make(&with_passphrase);
 	snapshot(before, sizeof(before));
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		assert_opens(&(struct store_credentials){ .passphrase = wrong[i] }, STORE_WRONG_KEY, "passphrase");
+		assert_opens(&(struct store_credentials){ .passphrase = wrong[i] }, STORE_WRONG_KEY,
+			     "passphrase");
 	assert_opens(&without, STORE_WRONG_KEY, "needs its passphrase");
 	snapshot(after, sizeof(after));
 	ck_assert_str_eq(before, after);
@@ -376,8 +380,8 @@ END_TEST
 START_TEST(both_credentials_are_refused)
 {
 	make(&with_passphrase);
-	assert_opens(&(struct store_credentials){ .passphrase = PASSPHRASE, .key_file = "/etc/passwd" }, -EINVAL,
-		     "one of them");
+	assert_opens(&(struct store_credentials){ .passphrase = PASSPHRASE, .key_file = "/etc/passwd" },
+		     -EINVAL, "one of them");
 }
 END_TEST
 
@@ -411,8 +415,8 @@ END_TEST
 
 static bool refused(int result)
 {
-	return result == STORE_NOT_A_STORE || result == STORE_TOO_NEW || result == STORE_WRONG_KEY ||
-	       result == STORE_DAMAGED || result == -ENOMEM;
+	return result == STORE_NOT_A_STORE || result == STORE_TOO_NEW ||
+	       result == STORE_WRONG_KEY || result == STORE_DAMAGED || result == -ENOMEM;
 }
 
 START_TEST(every_flipped_bit_is_refused)
@@ -507,7 +511,8 @@ START_TEST(every_truncation_is_refused)
 		bytes[size] = 0;
 		write_file("header", bytes, n);
 		result = try_open(&with_passphrase, &report);
-		ck_assert_msg(n == size ? result == 0 : result == STORE_DAMAGED || result == STORE_NOT_A_STORE,
+		ck_assert_msg(n == size ? result == 0 :
+					  result == STORE_DAMAGED || result == STORE_NOT_A_STORE,
 			      "%zu bytes: %d", n, result);
 	}
 }
@@ -539,7 +544,10 @@ START_TEST(other_files_are_no_store)
 
 	write_file("header", "", 0);
 	assert_opens(&without, STORE_NOT_A_STORE, "empty");
-	write_file("header", "\x7f""ELF and so on", 14);
+	write_file("header",
+		   "\x7f"
+		   "ELF and so on",
+		   14);
 	assert_opens(&without, STORE_NOT_A_STORE, "not a store");
 	write_file("header", big, sizeof(big));
 	assert_opens(&without, STORE_NOT_A_STORE, "not a store");
@@ -645,7 +653,8 @@ START_TEST(refused_change_writes_nothing)
 	snapshot(before, sizeof(before));
 	ck_assert_int_eq(keyring_change(dir_fd, &wrong, &wrong, true), STORE_WRONG_KEY);
 	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &without, true), -EINVAL);
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &(struct store_credentials){ .passphrase = "" }, true),
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
+					&(struct store_credentials){ .passphrase = "" }, true),
 			 -EINVAL);
 	snapshot(after, sizeof(after));
 	ck_assert_str_eq(before, after);
@@ -659,17 +668,21 @@ START_TEST(slots_are_eight)
 	make(&with_passphrase);
 	for (int i = 1; i < HEADER_SLOTS_MAX; i++) {
 		phrase[1] = (char)('0' + i);
-		ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &(struct store_credentials){ .passphrase = phrase },
-						false), 0);
+		ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
+						&(struct store_credentials){ .passphrase = phrase },
+						false),
+				 0);
 	}
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &(struct store_credentials){ .passphrase = "ninth" },
-					false), -E2BIG);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
+					&(struct store_credentials){ .passphrase = "ninth" }, false),
+			 -E2BIG);
 	for (int i = 1; i < HEADER_SLOTS_MAX; i++) {
 		phrase[1] = (char)('0' + i);
 		assert_opens(&(struct store_credentials){ .passphrase = phrase }, 0, NULL);
 	}
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &(struct store_credentials){ .passphrase = "ninth" },
-					true), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
+					&(struct store_credentials){ .passphrase = "ninth" }, true),
+			 0);
 	assert_opens(&with_passphrase, STORE_WRONG_KEY, NULL);
 }
 END_TEST

@@ -21,9 +21,11 @@ static struct seal_key key_of(uint8_t first)
 /* The AEAD vector of draft-irtf-cfrg-xchacha-03, A.3.1. */
 START_TEST(chunk_is_xchacha20_poly1305)
 {
-	static const char plain[] = "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for "
-				    "the future, sunscreen would be it.";
-	static const uint8_t ad[] = { 0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7 };
+	static const char plain[] =
+		"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for "
+		"the future, sunscreen would be it.";
+	static const uint8_t ad[] = { 0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1,
+				      0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7 };
 	static const uint8_t first[] = { 0xbd, 0x6d, 0x17, 0x9d, 0x3e, 0x83, 0xd4, 0x3b,
 					 0x95, 0x76, 0x57, 0x94, 0x93, 0xc0, 0xe9, 0x39 };
 	static const uint8_t tag[] = { 0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79,
@@ -42,8 +44,9 @@ END_TEST
 /* The first vector of vectors_sip128 in SipHash's reference code. */
 START_TEST(token_is_siphash_2_4_128)
 {
-	static const uint8_t expected[SEAL_TOKEN_SIZE] = { 0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6,
-							   0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02, 0x93 };
+	static const uint8_t expected[SEAL_TOKEN_SIZE] = { 0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25,
+							   0xa8, 0xe6, 0x6d, 0xf6, 0x72, 0x14,
+							   0xc7, 0x55, 0x02, 0x93 };
 	uint8_t key[SEAL_TOKEN_SIZE], token[SEAL_TOKEN_SIZE], other[SEAL_TOKEN_SIZE];
 
 	for (size_t i = 0; i < sizeof(key); i++)
@@ -116,7 +119,8 @@ START_TEST(box_refuses_other_keys_places_and_lengths)
 	ck_assert_int_eq(seal_unbox(&key, "Place", 5, sealed, sizeof(sealed), plain), -EBADMSG);
 	for (size_t size = 0; size < sizeof(sealed); size++)
 		ck_assert_int_eq(seal_unbox(&key, "place", 5, sealed, size, plain), -EBADMSG);
-	ck_assert_int_eq(seal_unbox(&key, "place", 5, sealed, SEAL_SIZE_MAX + SEAL_OVERHEAD + 1, plain), -EBADMSG);
+	ck_assert_int_eq(seal_unbox(&key, "place", 5, sealed, SEAL_SIZE_MAX + SEAL_OVERHEAD + 1, plain),
+			 -EBADMSG);
 	ck_assert_int_eq(seal_unbox(&key, "place", 5, sealed, SIZE_MAX, plain), -EBADMSG);
 }
 END_TEST
@@ -130,7 +134,8 @@ START_TEST(chunk_is_sealed_in_place)
 	seal_nonce(nonce);
 	seal_chunk(&key, nonce, "7", 1, bytes, TEXT_SIZE, bytes, tag);
 	ck_assert_mem_ne(bytes, text, TEXT_SIZE);
-	ck_assert_int_eq(seal_unchunk(&key, nonce, tag, "8", 1, bytes, TEXT_SIZE, (uint8_t[TEXT_SIZE]){ 0 }),
+	ck_assert_int_eq(seal_unchunk(&key, nonce, tag, "8", 1, bytes, TEXT_SIZE,
+				      (uint8_t[TEXT_SIZE]){ 0 }),
 			 -EBADMSG);
 	ck_assert_int_eq(seal_unchunk(&key, nonce, tag, "7", 1, bytes, TEXT_SIZE, bytes), 0);
 	ck_assert_mem_eq(bytes, text, TEXT_SIZE);
@@ -196,7 +201,8 @@ START_TEST(nonces_differ_after_fork)
 		if (pid == 0) {
 			draw(&sets[i]);
 			for (size_t at = 0; at < sizeof(sets[i]);) {
-				ssize_t n = write(ends[1], (uint8_t *)&sets[i] + at, sizeof(sets[i]) - at);
+				ssize_t n = write(ends[1], (uint8_t *)&sets[i] + at,
+						  sizeof(sets[i]) - at);
 
 				if (n <= 0)
 					_exit(1);
