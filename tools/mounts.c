@@ -232,11 +232,18 @@ static int move_last(char *path, char **tail)
 	return 1;
 }
 
+/* "." or ".." as the last name, whatever slashes follow. */
 static bool ends_in_dots(const char *path)
 {
-	const char *last = strrchr(path, '/') + 1;
+	size_t size = strlen(path), dots = 0;
 
-	return !*last || !strcmp(last, ".") || !strcmp(last, "..");
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	while (size && path[size - 1] == '.' && dots < 3) {
+		size--;
+		dots++;
+	}
+	return dots >= 1 && dots <= 2 && size && path[size - 1] == '/';
 }
 
 static bool is_missing(int error)

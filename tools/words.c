@@ -48,8 +48,8 @@ int words_open(const char *path, int result, const struct store_open_report *rep
 			 report->holder_pid);
 		return EXIT_IN_USE;
 	case STORE_WRONG_KEY:
-		snprintf(ret_words, WORDS_MAX, "%s: %s; nothing was changed", quoted,
-			 text ? text : "wrong passphrase or key file");
+		snprintf(ret_words, WORDS_MAX, "%s: %s", quoted,
+			 text ? text : "wrong passphrase or key file; nothing was changed");
 		return EXIT_WRONG_KEY;
 	case STORE_DAMAGED:
 		snprintf(ret_words, WORDS_MAX, "%s: damaged: %s; 'ddbfs check' names what is affected",

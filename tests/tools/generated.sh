@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+#
+# What the program writes from its tables: the manual is complete, completions
+# are shell and complete.
+set -u
+ddbfs=$1
+manual=$2
+number=0
+failures=0
+
+ok() {
+	number=$((number + 1))
+	if "${@:2}" >/dev/null 2>&1; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		failures=$((failures + 1))
+	fi
+}
+
+verbs() {
+	"$ddbfs" help | sed -n '/^Verbs/,/^$/s/^  \([a-z][a-z]*\( [a-z][a-z]*\)*\).*/\1/p'
+}
+
+every_verb_is_in_the_manual() {
+	local verb count=0
+
+	while read -r verb; do
+		"$ddbfs" generate man | grep -q "^## ddbfs $verb" || return 1
+		count=$((count + 1))
+	done < <(verbs)
+	[ $count -ge 15 ]
+}
+
+every_verb_has_help() {
+	local verb
+
+	while read -r verb; do
+		# shellcheck disable=SC2086
+		"$ddbfs" $verb --help | grep -q "^usage: ddbfs $verb" || return 1
+		# shellcheck disable=SC2086
+		[ "$("$ddbfs" $verb --help)" = "$("$ddbfs" help $verb)" ] || return 1
+	done < <(verbs)
+}
+
+manual_is_scdoc() {
+	command -v scdoc || return 0
+	{
+		cat "$manual/ddbfs.1.head.scd"
+		"$ddbfs" generate man
+		cat "$manual/ddbfs.1.tail.scd"
+	} | scdoc
+	scdoc <"$manual/mount.ddbfs.8.scd"
+}
+
+# completes EXPECTED WORD...: of the last word
+completes() {
+	local expected=$1
+	shift
+
+	bash -c 'compopt() { :; }
+		source <("$1" generate bash)
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_ddbfs
+		echo "${COMPREPLY[*]}"' - "$ddbfs" "$@" | grep -qx -- "$expected"
+}
+
+ok 'every verb is in the manual' every_verb_is_in_the_manual
+ok 'every verb has help, by --help and by help' every_verb_has_help
+ok 'the manual is scdoc' manual_is_scdoc
+ok 'verbs complete' completes 'umount undo' ddbfs u
+ok 'second words complete' completes 'restore' ddbfs trash r
+ok 'options complete' completes '--rename --replace' ddbfs trash restore --re
+ok 'values complete' completes 'ordered' ddbfs init --names o
+ok 'the hidden verb stays hidden' completes '' ddbfs gen
+echo "1..$number"
+exit $((failures > 0))
