@@ -79,7 +79,8 @@ static int memory_scan(struct engine *engine, const struct key *from, struct key
 	return result;
 }
 
-static int memory_body_read(struct engine *engine, uint64_t body, uint64_t offset, void *buffer, size_t size)
+static int memory_body_read(struct engine *engine, uint64_t body, uint64_t offset, void *buffer,
+			    size_t size)
 {
 	struct memory *m = memory_of(engine);
 
@@ -89,12 +90,14 @@ static int memory_body_read(struct engine *engine, uint64_t body, uint64_t offse
 	return 0;
 }
 
-static int memory_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data, uint64_t *ret_offset)
+static int memory_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data,
+			    uint64_t *ret_offset)
 {
 	struct memory *m = memory_of(engine);
 
 	pthread_mutex_lock(&m->lock);
-	*ret_offset = data ? memory_body_data(&m->map, body, offset) : memory_body_hole(&m->map, body, offset);
+	*ret_offset = data ? memory_body_data(&m->map, body, offset) :
+			     memory_body_hole(&m->map, body, offset);
 	pthread_mutex_unlock(&m->lock);
 	return 0;
 }
@@ -140,7 +143,9 @@ static int check_condition(const struct memory *m, const struct store_op *op)
 		return 0;
 	if (op->kind == STORE_EMPTY) {
 		at = memory_lower_bound(&m->map, &op->range.from);
-		return at < m->map.count && memory_entry_order(m->map.entries[at], &op->range.to) < 0 ? STORE_CONFLICT : 0;
+		return at < m->map.count && memory_entry_order(m->map.entries[at], &op->range.to) < 0 ?
+			       STORE_CONFLICT :
+			       0;
 	}
 	e = memory_find(&m->map, &op->key);
 	if (op->kind == STORE_ADD)
@@ -219,8 +224,8 @@ static void apply_op(struct memory *m, const struct store_op *op, struct memory_
 	}
 }
 
-static int transact_prepared(struct memory *m, const struct store_op *ops, size_t count, struct memory_entry **fresh,
-			     uint64_t *ret_version)
+static int transact_prepared(struct memory *m, const struct store_op *ops, size_t count,
+			     struct memory_entry **fresh, uint64_t *ret_version)
 {
 	int result = 0;
 
@@ -305,14 +310,15 @@ static bool keys_fit(const struct store_op *ops, size_t count)
 
 		if (is_body_op(&ops[i]))
 			continue;
-		if (key->partition_size > LIMIT_PARTITION_KEY || key->size - key->partition_size > LIMIT_SORT_KEY)
+		if (key->partition_size > LIMIT_PARTITION_KEY ||
+		    key->size - key->partition_size > LIMIT_SORT_KEY)
 			return false;
 	}
 	return true;
 }
 
-static int memory_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops, size_t count,
-			   uint64_t *ret_version)
+static int memory_transact(struct engine *engine, enum store_purpose purpose,
+			   const struct store_op *ops, size_t count, uint64_t *ret_version)
 {
 	struct memory *m = memory_of(engine);
 	uint64_t n = count_transaction(m);

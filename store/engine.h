@@ -20,12 +20,14 @@ struct engine;
 
 struct engine_ops {
 	int (*close)(struct engine *e);
-	int (*get)(struct engine *e, const struct key *key, bool attributes_only, struct store_value *ret_value);
+	int (*get)(struct engine *e, const struct key *key, bool attributes_only,
+		   struct store_value *ret_value);
 	int (*query)(struct engine *e, const struct store_query *query, struct store_page *ret_page);
-	int (*transact)(struct engine *e, enum store_purpose purpose, const struct store_op *ops, size_t count,
-			uint64_t *ret_version);
+	int (*transact)(struct engine *e, enum store_purpose purpose, const struct store_op *ops,
+			size_t count, uint64_t *ret_version);
 	int (*body_read)(struct engine *e, uint64_t body, uint64_t offset, void *buffer, size_t size);
-	int (*body_seek)(struct engine *e, uint64_t body, uint64_t offset, bool data, uint64_t *ret_offset);
+	int (*body_seek)(struct engine *e, uint64_t body, uint64_t offset, bool data,
+			 uint64_t *ret_offset);
 	int (*body_usage)(struct engine *e, uint64_t body, uint64_t *ret_bytes);
 	int (*scan)(struct engine *e, const struct key *from, struct key *ret_key);
 	int (*sync)(struct engine *e);
@@ -47,7 +49,8 @@ void engine_memory_inject(struct engine *e, const struct store_faults *faults);
  * Makes the engine's files below the directory `dir_fd`, synced; they hold no
  * item. The caller commits the keyring's header afterwards.
  */
-int engine_local_create(int dir_fd, const struct keyring *keyring, const struct store_create_options *options);
+int engine_local_create(int dir_fd, const struct keyring *keyring,
+			const struct store_create_options *options);
 /*
  * 0, a store_open_error with `report` filled, or a negative errno. Replays,
  * starts the checkpoint thread. The caller holds the store's lock (lock.h) and

@@ -400,7 +400,8 @@ static void take_name(const struct key_codec *c, struct reader *r, size_t tail, 
 		r->failed |= parts->name_size != KEY_TOKEN_SIZE;
 	else
 		r->failed |= parts->name_size > KEY_NAME_MAX || (!parts->name_size && !may_be_empty) ||
-			     memchr(parts->name, '/', parts->name_size) || memchr(parts->name, 0, parts->name_size);
+			     memchr(parts->name, '/', parts->name_size) ||
+			     memchr(parts->name, 0, parts->name_size);
 }
 
 static void parse_item(const struct key_codec *c, struct reader *r, struct key_parts *parts)
@@ -601,7 +602,8 @@ int key_compare(const struct key *a, const struct key *b)
 int key_text(const struct place *at, char *buffer, size_t size)
 {
 	if (at->state == KEY_ACT)
-		return snprintf(buffer, size, "%" PRIu64 "/%s%s", at->directory, state_prefixes[at->state], at->name);
-	return snprintf(buffer, size, "%" PRIu64 "/%s%s/%" PRIu64, at->directory, state_prefixes[at->state], at->name,
-			at->seq);
+		return snprintf(buffer, size, "%" PRIu64 "/%s%s", at->directory,
+				state_prefixes[at->state], at->name);
+	return snprintf(buffer, size, "%" PRIu64 "/%s%s/%" PRIu64, at->directory,
+			state_prefixes[at->state], at->name, at->seq);
 }

@@ -38,7 +38,8 @@ static void zero_group(struct memory_entry *e, uint64_t from, uint64_t to)
 	e->units &= (uint16_t)~units_of(from, to, true);
 }
 
-void memory_body_write(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t length, const uint8_t *bytes)
+void memory_body_write(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t length,
+		       const uint8_t *bytes)
 {
 	while (length) {
 		uint64_t within = offset % GROUP, part = util_min(length, GROUP - within);
@@ -51,7 +52,8 @@ void memory_body_write(struct memory_map *m, uint64_t body, uint64_t offset, uin
 }
 
 /* The indexes of a body's groups that a range of bytes touches. */
-static struct memory_span groups_of(const struct memory_map *m, uint64_t body, uint64_t offset, uint64_t end)
+static struct memory_span groups_of(const struct memory_map *m, uint64_t body, uint64_t offset,
+				    uint64_t end)
 {
 	struct key from, to;
 
@@ -72,7 +74,8 @@ void memory_body_zero(struct memory_map *m, uint64_t body, uint64_t offset, uint
 	for (size_t i = s.first; i < s.end; i++) {
 		uint64_t start = group_number(m->entries[i]) * GROUP;
 
-		zero_group(m->entries[i], util_max(offset, start) - start, util_min(end, start + GROUP) - start);
+		zero_group(m->entries[i], util_max(offset, start) - start,
+			   util_min(end, start + GROUP) - start);
 	}
 }
 
@@ -112,8 +115,8 @@ void memory_body_copy(const struct memory_map *m, uint64_t body, uint64_t offset
 		uint64_t start = group_number(m->entries[i]) * GROUP;
 		uint64_t from = util_max(offset, start), to = util_min(end, start + GROUP);
 
-		memcpy((uint8_t *)buffer + (from - offset), memory_entry_content(m->entries[i]) + (from - start),
-		       to - from);
+		memcpy((uint8_t *)buffer + (from - offset),
+		       memory_entry_content(m->entries[i]) + (from - start), to - from);
 	}
 }
 

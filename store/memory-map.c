@@ -46,7 +46,8 @@ static size_t entry_size(const struct memory_entry *e)
 	return e->key_size + e->attrs_size + e->content_size;
 }
 
-struct memory_entry *memory_entry_new(const struct key *key, const void *attrs, size_t attrs_size, size_t content_size)
+struct memory_entry *memory_entry_new(const struct key *key, const void *attrs, size_t attrs_size,
+				      size_t content_size)
 {
 	struct memory_entry *e = calloc(1, sizeof(*e) + key->size + attrs_size + content_size);
 

@@ -28,7 +28,8 @@ int memory_copy_out(struct memory_entry *e, bool attributes_only, struct store_v
 
 static struct memory_span span_of(const struct memory_map *m, const struct store_query *q)
 {
-	struct memory_span s = { memory_lower_bound(m, &q->range.from), memory_lower_bound(m, &q->range.to), q->reverse };
+	struct memory_span s = { memory_lower_bound(m, &q->range.from),
+				 memory_lower_bound(m, &q->range.to), q->reverse };
 
 	if (q->after && q->reverse)
 		s.end = util_min(s.end, memory_lower_bound(m, q->after));

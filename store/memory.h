@@ -73,10 +73,12 @@ int memory_next_key(const struct memory_map *m, const struct key *from, struct k
  * memory_body_tidy removes.
  */
 int memory_body_prepare(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t length);
-void memory_body_write(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t length, const uint8_t *bytes);
+void memory_body_write(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t length,
+		       const uint8_t *bytes);
 void memory_body_zero(struct memory_map *m, uint64_t body, uint64_t offset, uint64_t end);
 void memory_body_tidy(struct memory_map *m, uint64_t body);
-void memory_body_copy(const struct memory_map *m, uint64_t body, uint64_t offset, void *buffer, size_t size);
+void memory_body_copy(const struct memory_map *m, uint64_t body, uint64_t offset, void *buffer,
+		      size_t size);
 uint64_t memory_body_data(const struct memory_map *m, uint64_t body, uint64_t offset); /* UINT64_MAX: none */
 uint64_t memory_body_hole(const struct memory_map *m, uint64_t body, uint64_t offset);
 uint64_t memory_body_bytes(const struct memory_map *m, uint64_t body);

@@ -27,8 +27,8 @@ static int decode_kind(const struct store_value *value, enum record_kind kind, s
 	return record_is(value, kind) ? record_decode_item(value, ret_item) : -EBADMSG;
 }
 
-int record_get_item(struct store *s, const struct place *at, bool attributes_only, struct store_value *ret_value,
-		    struct item *ret_item)
+int record_get_item(struct store *s, const struct place *at, bool attributes_only,
+		    struct store_value *ret_value, struct item *ret_item)
 {
 	struct store_value value;
 	struct item item;
@@ -47,8 +47,8 @@ int record_get_item(struct store *s, const struct place *at, bool attributes_onl
 	return hand_over(result, &value, ret_value);
 }
 
-int record_get_link(struct store *s, uint64_t id, bool attributes_only, struct store_value *ret_value,
-		    struct item *ret_item)
+int record_get_link(struct store *s, uint64_t id, bool attributes_only,
+		    struct store_value *ret_value, struct item *ret_item)
 {
 	struct store_value value;
 	struct item item;
@@ -78,8 +78,8 @@ int record_get_guard(struct store *s, uint64_t directory, struct guard *ret_guar
 	return result ? result : record_decode_guard(&value, ret_guard);
 }
 
-int record_get_shadow(struct store *s, uint64_t directory, const char *name, struct shadow *ret_shadow,
-		      uint64_t *ret_version)
+int record_get_shadow(struct store *s, uint64_t directory, const char *name,
+		      struct shadow *ret_shadow, uint64_t *ret_version)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct shadow shadow;
@@ -151,8 +151,8 @@ int record_get_counters(struct store *s, int64_t ret_counters[STORE_COUNTERS_MAX
 	return result ? result : record_decode_counters(&value, ret_counters);
 }
 
-int record_get_xattrs(struct store *s, uint64_t id, struct store_value *ret_value, const uint8_t **ret_list,
-		      size_t *ret_size)
+int record_get_xattrs(struct store *s, uint64_t id, struct store_value *ret_value,
+		      const uint8_t **ret_list, size_t *ret_size)
 {
 	struct store_value value;
 	struct key key;
@@ -169,7 +169,8 @@ int record_get_xattrs(struct store *s, uint64_t id, struct store_value *ret_valu
 	return hand_over(0, &value, ret_value);
 }
 
-int record_row_item(struct store *s, const struct store_row *row, struct place *ret_at, struct item *ret_item)
+int record_row_item(struct store *s, const struct store_row *row, struct place *ret_at,
+		    struct item *ret_item)
 {
 	const struct key_codec *c = store_codec(s);
 	struct key_parts parts;

@@ -25,11 +25,19 @@ enum record_kind {
 	RECORD_CLOCK = 9,
 };
 
+#define RECORD_NUMBER_MAX INT64_MAX /* of ids, sequence numbers and sizes */
+
+bool record_name_is_good(const char *name, size_t size);
+/* A command stands in ITEM_COMMAND_MAX bytes, filled up with NULs. */
+void record_put_command(uint8_t *p, const char *command);
+bool record_get_command(const uint8_t *p, char ret_command[ITEM_COMMAND_MAX + 1]);
+
 /* Whether the value begins as a record of that kind does. */
 bool record_is(const struct store_value *value, enum record_kind kind);
 
 /* With `name` in the place of the item's own. */
-int record_encode_item_as(enum record_kind kind, const struct item *item, const char *name, struct buffer *b);
+int record_encode_item_as(enum record_kind kind, const struct item *item, const char *name,
+			  struct buffer *b);
 /* Whether the item may have the content it has: inline, no longer than its size. */
 bool record_content_is_good(const struct item *item);
 

@@ -8,8 +8,8 @@
 
 #define XATTR_NAME_MAX_BYTES 255
 
-int record_xattr_next(const uint8_t *list, size_t size, size_t *at, const char **ret_name, const uint8_t **ret_value,
-		      size_t *ret_value_size)
+int record_xattr_next(const uint8_t *list, size_t size, size_t *at, const char **ret_name,
+		      const uint8_t **ret_value, size_t *ret_value_size)
 {
 	struct reader r = { .bytes = list, .size = size, .at = *at };
 	const uint8_t *name, *end, *value;
@@ -42,8 +42,8 @@ static void append_entry(struct buffer *b, const char *name, const uint8_t *valu
 	buffer_append(b, value, value_size);
 }
 
-int record_xattr_edit(const uint8_t *list, size_t size, const char *name, const uint8_t *value, size_t value_size,
-		      struct buffer *b)
+int record_xattr_edit(const uint8_t *list, size_t size, const char *name, const uint8_t *value,
+		      size_t value_size, struct buffer *b)
 {
 	size_t at = 0, old_value_size;
 	const uint8_t *old_value;

@@ -158,7 +158,8 @@ static int in_use(struct store_open_report *report, pid_t holder)
 {
 	report->holder_pid = holder;
 	if (holder)
-		snprintf(report->text, sizeof(report->text), "process %ld has the store open", (long)holder);
+		snprintf(report->text, sizeof(report->text), "process %ld has the store open",
+			 (long)holder);
 	else
 		snprintf(report->text, sizeof(report->text), "another process has the store open");
 	return STORE_IN_USE;
@@ -215,13 +216,13 @@ static int not_a_store(const char *path, int error, struct store_open_report *re
 {
 	if (error != -ENOENT && error != -ENOTDIR)
 		return error;
-	snprintf(report->text, sizeof(report->text), "%s", error == -ENOENT ? "there is nothing at that path" :
-									  "it is not a directory");
+	snprintf(report->text, sizeof(report->text), "%s",
+		 error == -ENOENT ? "there is nothing at that path" : "it is not a directory");
 	return STORE_NOT_A_STORE;
 }
 
-int store_open(const char *path, const struct store_open_options *options, struct store_open_report *ret_report,
-	       struct store **ret_store)
+int store_open(const char *path, const struct store_open_options *options,
+	       struct store_open_report *ret_report, struct store **ret_store)
 {
 	struct store_open_report unwanted, *report = ret_report ? ret_report : &unwanted;
 	_cleanup_close_ int dir_fd = -1;

@@ -33,8 +33,8 @@ void store_seqs_release(struct store *s)
 	pthread_mutex_destroy(&s->seqs.lock);
 }
 
-static int write_setting(struct store *s, const struct key *key, const uint8_t *bytes, size_t size, uint64_t expect,
-			 enum store_purpose purpose)
+static int write_setting(struct store *s, const struct key *key, const uint8_t *bytes, size_t size,
+			 uint64_t expect, enum store_purpose purpose)
 {
 	struct store_op op = {
 		.kind = STORE_PUT,
@@ -234,7 +234,8 @@ static int64_t seqs_clock_ns(struct store *s)
 {
 	const struct store_seqs *q = &s->seqs;
 
-	return q->held ? q->held_real_ns + (clock_boot_ns(s->clock) - q->held_boot_ns) : clock_now_ns(s->clock);
+	return q->held ? q->held_real_ns + (clock_boot_ns(s->clock) - q->held_boot_ns) :
+			 clock_now_ns(s->clock);
 }
 
 void store_hold_clock(struct store *s, bool hold, int64_t real_ns, int64_t boot_ns)

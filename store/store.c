@@ -155,7 +155,8 @@ static int check_op(const struct store_limits *limits, const struct store_op *op
 
 static bool names_an_item(const struct store_op *op)
 {
-	return op->kind == STORE_PUT || op->kind == STORE_DELETE || op->kind == STORE_CHECK || op->kind == STORE_ADD;
+	return op->kind == STORE_PUT || op->kind == STORE_DELETE || op->kind == STORE_CHECK ||
+	       op->kind == STORE_ADD;
 }
 
 /* The guard of a STORE_EMPTY must be put or deleted in the same transaction, see store.h. */
@@ -235,8 +236,8 @@ static int check_transaction(const struct store_limits *limits, const struct sto
 	return total > limits->transaction_bytes ? -EFBIG : 0;
 }
 
-int store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops, size_t count,
-		   uint64_t *ret_version)
+int store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
+		   size_t count, uint64_t *ret_version)
 {
 	uint64_t version;
 	int result;

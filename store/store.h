@@ -138,8 +138,8 @@ enum store_purpose {
  * the change survives the death of this process; store_sync makes it survive
  * power loss. May block while the engine makes room, never on readers.
  */
-int store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops, size_t count,
-		   uint64_t *ret_version);
+int store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
+		   size_t count, uint64_t *ret_version);
 
 /*
  * Reads `size` bytes at `offset`; what was never written is zeros, also past
@@ -286,8 +286,8 @@ struct store_open_report {
  * negative errno. Starts the engine's thread: call it after any fork. `report`
  * may be NULL. Nothing is written unless the key is right.
  */
-int store_open(const char *path, const struct store_open_options *options, struct store_open_report *ret_report,
-	       struct store **ret_store);
+int store_open(const char *path, const struct store_open_options *options,
+	       struct store_open_report *ret_report, struct store **ret_store);
 
 /* Everything to disk, then closed. 0, or the error that kept something from its place (the store opens again). */
 int store_close(struct store *s);
@@ -298,7 +298,8 @@ int store_close(struct store *s);
  * empty, too short or too long, not a plain file). For messages before
  * store_create and store_change_key, which refuse the same.
  */
-int store_check_credentials(const struct store_credentials *credentials, struct store_open_report *ret_report);
+int store_check_credentials(const struct store_credentials *credentials,
+			    struct store_open_report *ret_report);
 
 /* Adds, or with `credentials` all NULL refuses; removes all other slots if `replace`. Needs the store open elsewhere by nobody. */
 int store_change_key(const char *path, const struct store_credentials *old_credentials,

@@ -155,8 +155,9 @@ static struct store_op *add_keyed(struct transaction *t, enum store_op_kind kind
 	return op;
 }
 
-void transaction_put(struct transaction *t, const struct key *key, const void *attrs, size_t attrs_size,
-		     const void *content, size_t content_size, enum store_condition condition, uint64_t version)
+void transaction_put(struct transaction *t, const struct key *key, const void *attrs,
+		     size_t attrs_size, const void *content, size_t content_size,
+		     enum store_condition condition, uint64_t version)
 {
 	struct store_op *op = add_keyed(t, STORE_PUT, key, condition, version);
 
@@ -169,8 +170,8 @@ void transaction_put(struct transaction *t, const struct key *key, const void *a
 }
 
 /* Puts what was encoded into the scratch buffer, if that went well. */
-static void put_record(struct transaction *t, int result, const struct key *key, const void *content,
-		       size_t content_size, uint64_t expect)
+static void put_record(struct transaction *t, int result, const struct key *key,
+		       const void *content, size_t content_size, uint64_t expect)
 {
 	if (result < 0) {
 		fail(t, result);
@@ -194,8 +195,8 @@ static bool content_is_known(const struct item *item)
 	return !S_ISREG(item->mode) && !S_ISLNK(item->mode);
 }
 
-void transaction_put_item(struct transaction *t, struct store *s, const struct place *at, const struct item *item,
-			  uint64_t expect)
+void transaction_put_item(struct transaction *t, struct store *s, const struct place *at,
+			  const struct item *item, uint64_t expect)
 {
 	struct key key;
 	int result;
@@ -219,10 +220,12 @@ void transaction_put_link(struct transaction *t, const struct item *item, uint64
 		return;
 	}
 	key_link(item->id, &key);
-	put_record(t, record_encode_link(item, scratch(t)), &key, item->content, item->content_size, expect);
+	put_record(t, record_encode_link(item, scratch(t)), &key, item->content, item->content_size,
+		   expect);
 }
 
-void transaction_put_guard(struct transaction *t, uint64_t directory, const struct guard *guard, uint64_t expect)
+void transaction_put_guard(struct transaction *t, uint64_t directory, const struct guard *guard,
+			   uint64_t expect)
 {
 	struct key key;
 
@@ -230,8 +233,8 @@ void transaction_put_guard(struct transaction *t, uint64_t directory, const stru
 	put_record(t, record_encode_guard(guard, scratch(t)), &key, NULL, 0, expect);
 }
 
-void transaction_put_shadow(struct transaction *t, struct store *s, uint64_t directory, const struct shadow *shadow,
-			    uint64_t expect)
+void transaction_put_shadow(struct transaction *t, struct store *s, uint64_t directory,
+			    const struct shadow *shadow, uint64_t expect)
 {
 	struct key key;
 
@@ -247,8 +250,8 @@ void transaction_put_trash(struct transaction *t, uint64_t seq, const struct tra
 	put_record(t, record_encode_trash(row, scratch(t)), &key, NULL, 0, expect);
 }
 
-void transaction_put_due(struct transaction *t, int64_t due_ns, uint64_t seq, const struct trash_row *row,
-			 uint64_t expect)
+void transaction_put_due(struct transaction *t, int64_t due_ns, uint64_t seq,
+			 const struct trash_row *row, uint64_t expect)
 {
 	struct key key;
 
@@ -273,12 +276,14 @@ void transaction_put_xattrs(struct transaction *t, uint64_t id, const uint8_t *l
 	transaction_put(t, &key, head, sizeof(head), list, size, STORE_ANY, 0);
 }
 
-void transaction_delete(struct transaction *t, const struct key *key, enum store_condition condition, uint64_t version)
+void transaction_delete(struct transaction *t, const struct key *key,
+			enum store_condition condition, uint64_t version)
 {
 	add_keyed(t, STORE_DELETE, key, condition, version);
 }
 
-void transaction_delete_item(struct transaction *t, struct store *s, const struct place *at, uint64_t version)
+void transaction_delete_item(struct transaction *t, struct store *s, const struct place *at,
+			     uint64_t version)
 {
 	struct key key;
 
@@ -286,7 +291,8 @@ void transaction_delete_item(struct transaction *t, struct store *s, const struc
 	transaction_delete(t, &key, STORE_IF_VERSION, version);
 }
 
-void transaction_check(struct transaction *t, const struct key *key, enum store_condition condition, uint64_t version)
+void transaction_check(struct transaction *t, const struct key *key, enum store_condition condition,
+		       uint64_t version)
 {
 	add_keyed(t, STORE_CHECK, key, condition, version);
 }
@@ -307,8 +313,8 @@ void transaction_count_add(struct transaction *t, enum item_counter counter, int
 	t->deltas[counter] += delta;
 }
 
-static struct store_op *add_body(struct transaction *t, enum store_op_kind kind, uint64_t body, uint64_t offset,
-				 uint64_t length)
+static struct store_op *add_body(struct transaction *t, enum store_op_kind kind, uint64_t body,
+				 uint64_t offset, uint64_t length)
 {
 	struct store_op *op = add_op(t, kind);
 
@@ -321,7 +327,8 @@ static struct store_op *add_body(struct transaction *t, enum store_op_kind kind,
 	return op;
 }
 
-void transaction_body_write(struct transaction *t, uint64_t body, uint64_t offset, const void *bytes, size_t size)
+void transaction_body_write(struct transaction *t, uint64_t body, uint64_t offset,
+			    const void *bytes, size_t size)
 {
 	struct store_op *op = add_body(t, STORE_BODY_WRITE, body, offset, size);
 
@@ -361,7 +368,8 @@ static void add_counters(struct transaction *t)
 	}
 }
 
-int transaction_commit(struct transaction *t, struct store *s, enum store_purpose purpose, uint64_t *ret_version)
+int transaction_commit(struct transaction *t, struct store *s, enum store_purpose purpose,
+		       uint64_t *ret_version)
 {
 	size_t count = t->count;
 	int result;

@@ -41,17 +41,17 @@ static inline void util_close_p(int *fd)
 		stolen_;                   \
 	})
 
-#define util_min(a, b)                   \
-	({                               \
-		__typeof__(a) a_ = (a);  \
-		__typeof__(b) b_ = (b);  \
-		a_ < b_ ? a_ : b_;       \
+#define util_min(a, b)                  \
+	({                              \
+		__typeof__(a) a_ = (a); \
+		__typeof__(b) b_ = (b); \
+		a_ < b_ ? a_ : b_;      \
 	})
-#define util_max(a, b)                   \
-	({                               \
-		__typeof__(a) a_ = (a);  \
-		__typeof__(b) b_ = (b);  \
-		a_ > b_ ? a_ : b_;       \
+#define util_max(a, b)                  \
+	({                              \
+		__typeof__(a) a_ = (a); \
+		__typeof__(b) b_ = (b); \
+		a_ > b_ ? a_ : b_;      \
 	})
 
 static inline void util_put_le16(uint8_t *p, uint16_t v)

@@ -25,7 +25,8 @@ static void write_pattern(uint64_t body, uint64_t offset, size_t size)
 
 	pattern(bytes, offset, size);
 	for (size_t done = 0; done < size; done += limit)
-		ck_assert_int_eq(transact1(op_write(body, offset + done, bytes + done, util_min(limit, size - done))),
+		ck_assert_int_eq(transact1(op_write(body, offset + done, bytes + done,
+						    util_min(limit, size - done))),
 				 0);
 	free(bytes);
 }
@@ -100,7 +101,8 @@ END_TEST
 
 START_TEST(test_bytes_are_read_back)
 {
-	static const size_t sizes[] = { 1, 511, 4095, 4096, 4097, 32767, 32768, 32769, 65536, 200000, 2500000 };
+	static const size_t sizes[] = { 1,     511,   4095,  4096,   4097,   32767,
+					32768, 32769, 65536, 200000, 2500000 };
 
 	engine_start(_i);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -180,7 +182,8 @@ END_TEST
 
 START_TEST(test_what_was_cut_does_not_come_back)
 {
-	static const uint64_t cuts[] = { 0, 1, 4095, 4096, 4097, 32768, 32769, MIB, MIB + 1, 3 * MIB - 1, 3 * MIB, 4 * MIB };
+	static const uint64_t cuts[] = { 0,	1,   4095,    4096,	   4097,    32768,
+					 32769, MIB, MIB + 1, 3 * MIB - 1, 3 * MIB, 4 * MIB };
 
 	engine_start(_i);
 	for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
@@ -288,7 +291,8 @@ START_TEST(test_seeking_tells_data_from_holes)
 
 			ck_assert_uint_eq(seek(at, true), next_data < end ? next_data : UINT64_MAX);
 			ck_assert_uint_eq(seek(at, false), i % 2 ? at : at + BLOCK);
-			ck_assert_uint_eq(seek(at + 7, true), i % 2 ? (i < 39 ? at + BLOCK : UINT64_MAX) : at + 7);
+			ck_assert_uint_eq(seek(at + 7, true),
+					  i % 2 ? (i < 39 ? at + BLOCK : UINT64_MAX) : at + 7);
 			ck_assert_uint_eq(seek(at + 7, false), i % 2 ? at + 7 : at + BLOCK);
 		}
 		ck_assert_int_eq(store_checkpoint(store), 0);

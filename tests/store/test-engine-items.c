@@ -236,7 +236,8 @@ START_TEST(test_malformed_operations_are_refused)
 	ck_assert_int_eq(transact1(op_delete(key, STORE_IF_ABSENT, 0)), -EINVAL);
 	ck_assert_int_eq(transact1(op_put(key, "x", NULL, STORE_IF_VERSION, 0)), -EINVAL);
 	ck_assert_int_eq(transact1(op_put(key, "x", NULL, (enum store_condition)9, 0)), -EINVAL);
-	ck_assert_int_eq(transact1((struct store_op){ .kind = (enum store_op_kind)99, .key = key }), -EINVAL);
+	ck_assert_int_eq(transact1((struct store_op){ .kind = (enum store_op_kind)99, .key = key }),
+			 -EINVAL);
 	ck_assert_int_eq(transact1(op_add(key, STORE_COUNTERS_MAX, 1)), -EINVAL);
 	bad = key;
 	bad.size = bad.partition_size;

@@ -126,8 +126,10 @@ START_TEST(test_numbers_stand_faults)
 		for (int i = 0; i < 12; i++) {
 			struct store_faults faults = { 0 };
 
-			*(kind == 0 ? &faults.conflict_at : kind == 1 ? &faults.lost_answer_at : kind == 2 ?
-			  &faults.error_at : &faults.no_space_at) = 1 + (uint64_t)i % 3;
+			*(kind == 0 ? &faults.conflict_at :
+			  kind == 1 ? &faults.lost_answer_at :
+			  kind == 2 ? &faults.error_at :
+				      &faults.no_space_at) = 1 + (uint64_t)i % 3;
 			inject(faults);
 			for (int n = 0; n < 4096; n++) {
 				test_clock_advance(&now, CLOCK_SECOND_NS);

@@ -94,9 +94,9 @@ START_TEST(test_a_directory_is_listed_in_order)
 	fill(NAMES_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (int mode = 0; mode < 4; mode++) {
-			struct store_query q = {
-				.limit = limits[i], .reverse = mode & 1, .attributes_only = mode & 2
-			};
+			struct store_query q = { .limit = limits[i],
+						 .reverse = mode & 1,
+						 .attributes_only = mode & 2 };
 
 			key_range_live(20, &q.range);
 			expect_range(q, 0, expected_count);

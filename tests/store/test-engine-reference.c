@@ -79,7 +79,8 @@ static bool frees(const struct step *step, uint64_t body)
 
 static struct store_op draw_body_op(struct step *step)
 {
-	uint64_t body = bodies[draw(BODIES)], offset = draw(BODY_SIZE), size = 1 + draw(sizeof(step->bytes) - 1);
+	uint64_t body = bodies[draw(BODIES)], offset = draw(BODY_SIZE),
+		 size = 1 + draw(sizeof(step->bytes) - 1);
 
 	switch (draw(6)) {
 	case 0:
@@ -125,13 +126,15 @@ static int take_step(struct step *step, struct store *s)
 		if (op->kind > STORE_CHECK || op->condition != STORE_IF_VERSION)
 			continue;
 		store_get(s, &op->key, true, &value);
-		op->version = step->wrong_version[i] || !value.version ? value.version + 1 : value.version;
+		op->version = step->wrong_version[i] || !value.version ? value.version + 1 :
+									 value.version;
 		store_value_release(&value);
 	}
 	return store_transact(s, STORE_GROWING, step->ops, step->count, NULL);
 }
 
-static void expect_same_rows(const struct store_page *a, const struct store_page *b, size_t at_a, size_t at_b)
+static void expect_same_rows(const struct store_page *a, const struct store_page *b, size_t at_a,
+			     size_t at_b)
 {
 	const struct store_row *x = &a->rows[at_a], *y = &b->rows[at_b];
 

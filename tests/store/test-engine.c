@@ -81,8 +81,8 @@ struct key meta_key(const char *name)
 	return key;
 }
 
-struct store_op op_put(struct key key, const char *attrs, const char *content, enum store_condition condition,
-		       uint64_t version)
+struct store_op op_put(struct key key, const char *attrs, const char *content,
+		       enum store_condition condition, uint64_t version)
 {
 	return (struct store_op){
 		.kind = STORE_PUT,
@@ -98,12 +98,16 @@ struct store_op op_put(struct key key, const char *attrs, const char *content, e
 
 struct store_op op_delete(struct key key, enum store_condition condition, uint64_t version)
 {
-	return (struct store_op){ .kind = STORE_DELETE, .condition = condition, .version = version, .key = key };
+	return (struct store_op){
+		.kind = STORE_DELETE, .condition = condition, .version = version, .key = key
+	};
 }
 
 struct store_op op_check(struct key key, enum store_condition condition, uint64_t version)
 {
-	return (struct store_op){ .kind = STORE_CHECK, .condition = condition, .version = version, .key = key };
+	return (struct store_op){
+		.kind = STORE_CHECK, .condition = condition, .version = version, .key = key
+	};
 }
 
 struct store_op op_add(struct key key, unsigned counter, int64_t delta)

@@ -37,8 +37,8 @@ bool engine_again(int engine);
 struct key item_key(uint64_t directory, const char *name);
 struct key meta_key(const char *name);
 
-struct store_op op_put(struct key key, const char *attrs, const char *content, enum store_condition condition,
-		       uint64_t version);
+struct store_op op_put(struct key key, const char *attrs, const char *content,
+		       enum store_condition condition, uint64_t version);
 struct store_op op_delete(struct key key, enum store_condition condition, uint64_t version);
 struct store_op op_check(struct key key, enum store_condition condition, uint64_t version);
 struct store_op op_add(struct key key, unsigned counter, int64_t delta);

@@ -14,8 +14,8 @@ static const struct key_codec sealed = { true, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 
 
 static const struct key_codec *const codecs[] = { &ordered, &sealed };
 
-static struct key item(const struct key_codec *c, uint64_t directory, enum key_state state, const char *name,
-		       uint64_t seq)
+static struct key item(const struct key_codec *c, uint64_t directory, enum key_state state,
+		       const char *name, uint64_t seq)
 {
 	struct place at = { .directory = directory, .seq = seq, .state = state };
 	struct key key;
@@ -50,7 +50,8 @@ static void build_all(const struct key_codec *c, struct key keys[KINDS])
 
 static bool is(const struct key *key, const char *bytes, size_t size, size_t partition_size)
 {
-	return key->size == size && key->partition_size == partition_size && !memcmp(key->bytes, bytes, size);
+	return key->size == size && key->partition_size == partition_size &&
+	       !memcmp(key->bytes, bytes, size);
 }
 
 #define is_text(key, text, partition) is(key, text, sizeof(text) - 1, partition)
@@ -61,10 +62,22 @@ START_TEST(test_keys_have_the_bytes_of_the_format)
 	struct key k[KINDS];
 
 	build_all(&ordered, k);
-	ck_assert(is_text(&k[0], "D\0\0\0\0\0\0\1\2" "ACT#report.txt", 9));
-	ck_assert(is_text(&k[1], "D\0\0\0\0\0\0\1\2" "ARC#report.txt/\0\0\0\0\0\0\0\5", 9));
-	ck_assert(is_text(&k[2], "D\0\0\0\0\0\0\1\2" "DEL#report.txt/\1\2\3\4\5\6\7\10", 9));
-	ck_assert(is_text(&k[3], "D\0\0\0\0\0\0\1\2" "SHD#sub", 9));
+	ck_assert(is_text(&k[0],
+			  "D\0\0\0\0\0\0\1\2"
+			  "ACT#report.txt",
+			  9));
+	ck_assert(is_text(&k[1],
+			  "D\0\0\0\0\0\0\1\2"
+			  "ARC#report.txt/\0\0\0\0\0\0\0\5",
+			  9));
+	ck_assert(is_text(&k[2],
+			  "D\0\0\0\0\0\0\1\2"
+			  "DEL#report.txt/\1\2\3\4\5\6\7\10",
+			  9));
+	ck_assert(is_text(&k[3],
+			  "D\0\0\0\0\0\0\1\2"
+			  "SHD#sub",
+			  9));
 	ck_assert(is_text(&k[4], "G\0\0\0\0\0\0\1\2", 1));
 	ck_assert(is_text(&k[5], "L\0\0\0\0\0\0\1\3", 1));
 	ck_assert(is_text(&k[6], "X\0\0\0\0\0\0\1\4", 1));
@@ -80,7 +93,8 @@ END_TEST
 
 START_TEST(test_sealed_names_are_tokens)
 {
-	struct key a = item(&sealed, 20, KEY_DEL, "report.txt", 7), b = item(&sealed, 20, KEY_DEL, "report.txt", 7);
+	struct key a = item(&sealed, 20, KEY_DEL, "report.txt", 7),
+		   b = item(&sealed, 20, KEY_DEL, "report.txt", 7);
 	struct key other = item(&sealed, 20, KEY_DEL, "report.txu", 7);
 	struct key_codec other_store = sealed;
 
@@ -267,7 +281,8 @@ START_TEST(test_hostile_keys_are_refused)
 	struct key_parts parts;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		ck_assert_msg(key_parse(&ordered, (const uint8_t *)bad[i].bytes, bad[i].size, &parts) == -EBADMSG,
+		ck_assert_msg(key_parse(&ordered, (const uint8_t *)bad[i].bytes, bad[i].size,
+					&parts) == -EBADMSG,
 			      "%zu", i);
 	memcpy(large, "D\0\0\0\0\0\0\0\1ACT#", 13);
 	memset(large + 13, 'n', 256);
@@ -300,7 +315,9 @@ static bool within(const struct key_range *r, const struct key *key)
 
 START_TEST(test_numbers_in_keys_sort_as_numbers)
 {
-	static const uint64_t seqs[] = { 0, 1, 255, 256, 65535, UINT64_C(1) << 32, UINT64_C(1) << 62, INT64_MAX };
+	static const uint64_t seqs[] = {
+		0, 1, 255, 256, 65535, UINT64_C(1) << 32, UINT64_C(1) << 62, INT64_MAX
+	};
 	struct key a, b;
 
 	for (size_t i = 1; i < ARRAY_SIZE(seqs); i++) {
@@ -343,7 +360,8 @@ START_TEST(test_ranges_hold_every_name_of_their_state)
 			ck_assert(within(&live, &a) && !within(&live, &d) && !within(&live, &s));
 			ck_assert(!within(&deleted, &a) && within(&deleted, &d) && !within(&deleted, &s));
 			ck_assert(!within(&shadows, &a) && !within(&shadows, &d) && within(&shadows, &s));
-			ck_assert(within(&directory, &a) && within(&directory, &d) && within(&directory, &s));
+			ck_assert(within(&directory, &a) && within(&directory, &d) &&
+				  within(&directory, &s));
 			ck_assert(!within(&other, &a) && !within(&other, &d) && !within(&other, &s));
 		}
 	}
@@ -394,9 +412,11 @@ START_TEST(test_whole_partitions_are_ranges)
 	expect_all(key_range_body(9, &r), key_body(9, 0, &key), key_body(9, INT64_MAX, &key));
 	expect_all(key_range_free(&r), key_free_body(0, &key), key_free_run(INT64_MAX, INT64_MAX, &key));
 	expect_all(key_range_batches(7, &r), key_batch(7, 0, &key), key_batch(7, INT64_MAX, &key));
-	expect_all(key_range_batches_all(&r), key_batch(0, 0, &key), key_batch(UINT32_MAX, INT64_MAX, &key));
+	expect_all(key_range_batches_all(&r), key_batch(0, 0, &key),
+		   key_batch(UINT32_MAX, INT64_MAX, &key));
 	expect_all(key_range_trash(0, UINT64_MAX, &r), key_trash(0, &key), key_trash(INT64_MAX, &key));
-	expect_all(key_range_due(INT64_MAX, &r), key_due(0, 0, &key), key_due(INT64_MAX, INT64_MAX, &key));
+	expect_all(key_range_due(INT64_MAX, &r), key_due(0, 0, &key),
+		   key_due(INT64_MAX, INT64_MAX, &key));
 #undef expect_all
 	key_range_batches(7, &r);
 	key_batch(6, INT64_MAX, &key);

@@ -124,7 +124,18 @@ static struct batch batch(void)
 }
 
 /* Encoded records of every kind, with what decodes and encodes each again. */
-enum sample { FILE_ITEM, DIRECTORY_ITEM, DELETED_ITEM, LINK_ITEM, GUARD, SHADOW, TRASH, BATCH, COUNTERS, SAMPLES };
+enum sample {
+	FILE_ITEM,
+	DIRECTORY_ITEM,
+	DELETED_ITEM,
+	LINK_ITEM,
+	GUARD,
+	SHADOW,
+	TRASH,
+	BATCH,
+	COUNTERS,
+	SAMPLES
+};
 
 static int encode_sample(int which, struct buffer *b)
 {
@@ -180,7 +191,8 @@ static int recode_sample(int which, const uint8_t *bytes, size_t size, struct bu
 		result = record_decode_item(&value, &i);
 		if (result)
 			return result;
-		return record_is(&value, RECORD_LINK) ? record_encode_link(&i, b) : record_encode_item(&i, b);
+		return record_is(&value, RECORD_LINK) ? record_encode_link(&i, b) :
+							record_encode_item(&i, b);
 	case GUARD:
 		result = record_decode_guard(&value, &g);
 		return result ? result : record_encode_guard(&g, b);
@@ -406,7 +418,8 @@ START_TEST(test_one_kind_is_not_read_as_another)
 			struct buffer bytes = sample(a), again = { 0 };
 
 			if (a > LINK_ITEM ? a != b : b > LINK_ITEM)
-				ck_assert_int_eq(recode_sample(b, bytes.bytes, bytes.size, &again), -EBADMSG);
+				ck_assert_int_eq(recode_sample(b, bytes.bytes, bytes.size, &again),
+						 -EBADMSG);
 			buffer_release(&bytes);
 			buffer_release(&again);
 		}
@@ -476,10 +489,10 @@ START_TEST(test_what_cannot_be_is_not_encoded)
 	struct shadow s;
 	struct batch a;
 
-#define refuse(sample_of, change)                                       \
-	do {                                                            \
-		i = sample_of;                                          \
-		change;                                                 \
+#define refuse(sample_of, change)                                      \
+	do {                                                           \
+		i = sample_of;                                         \
+		change;                                                \
 		ck_assert_int_eq(record_encode_item(&i, &b), -EINVAL); \
 	} while (0)
 
@@ -544,8 +557,8 @@ static const char *text_of(const struct buffer *list)
 
 	text[0] = 0;
 	while ((result = record_xattr_next(list->bytes, list->size, &at, &name, &value, &value_size)) > 0)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%.*s,", name, (int)value_size,
-					 (const char *)value);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%.*s,", name,
+					 (int)value_size, (const char *)value);
 	ck_assert_int_eq(result, 0);
 	return text;
 }
@@ -579,7 +592,8 @@ START_TEST(test_large_attributes_are_kept)
 
 	value[65535] = 7;
 	ck_assert_int_eq(record_xattr_edit(NULL, 0, "user.large", value, 65536, &list), 0);
-	ck_assert_int_eq(record_xattr_next(list.bytes, list.size, &at, &name, (const uint8_t **)&got, &size), 1);
+	ck_assert_int_eq(
+		record_xattr_next(list.bytes, list.size, &at, &name, (const uint8_t **)&got, &size), 1);
 	ck_assert_uint_eq(size, 65536);
 	ck_assert_uint_eq(got[65535], 7);
 	ck_assert_int_eq(record_xattr_edit(list.bytes, list.size, "", value, 1, &edited), -EINVAL);
@@ -608,7 +622,8 @@ START_TEST(test_hostile_lists_are_refused)
 			result = record_xattr_next(exact, cut, &at, &name, &value, &value_size);
 		while (result > 0);
 		ck_assert_int_eq(result, cut == 14 ? 0 : -EBADMSG);
-		ck_assert_int_eq(record_xattr_edit(exact, cut, "user.c", good, 1, &edited), cut == 14 ? 0 : -EBADMSG);
+		ck_assert_int_eq(record_xattr_edit(exact, cut, "user.c", good, 1, &edited),
+				 cut == 14 ? 0 : -EBADMSG);
 		buffer_release(&edited);
 		free(exact);
 	}

@@ -341,7 +341,8 @@ END_TEST
 
 START_TEST(test_the_key_can_be_changed)
 {
-	struct store_credentials none = { 0 }, first = { .passphrase = "first" }, second = { .passphrase = "second" };
+	struct store_credentials none = { 0 }, first = { .passphrase = "first" },
+				 second = { .passphrase = "second" };
 	struct store_open_options with = plainly;
 	struct store *s;
 
