@@ -47,12 +47,12 @@ const char *test_directory(void)
 
 static int64_t realtime(void *data)
 {
-	return ((struct test_clock *)data)->realtime_ns;
+	return __atomic_load_n(&((struct test_clock *)data)->realtime_ns, __ATOMIC_RELAXED);
 }
 
 static int64_t boottime(void *data)
 {
-	return ((struct test_clock *)data)->boottime_ns;
+	return __atomic_load_n(&((struct test_clock *)data)->boottime_ns, __ATOMIC_RELAXED);
 }
 
 void test_clock_init(struct test_clock *t)
@@ -66,11 +66,11 @@ void test_clock_init(struct test_clock *t)
 
 void test_clock_advance(struct test_clock *t, int64_t ns)
 {
-	t->realtime_ns += ns;
-	t->boottime_ns += ns;
+	__atomic_fetch_add(&t->realtime_ns, ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&t->boottime_ns, ns, __ATOMIC_RELAXED);
 }
 
 void test_clock_step(struct test_clock *t, int64_t ns)
 {
-	t->realtime_ns += ns;
+	__atomic_fetch_add(&t->realtime_ns, ns, __ATOMIC_RELAXED);
 }
