@@ -53,7 +53,8 @@ static int check_item(const struct actor *actor, const struct item *item, uint32
 	return access_mode(actor, item->mode & (~(uint32_t)0777 | mask), item->uid, item->gid, want);
 }
 
-static int check_change(const struct actor *actor, const struct item *directory, uint32_t mask, const struct item *item)
+static int check_change(const struct actor *actor, const struct item *directory, uint32_t mask,
+			const struct item *item)
 {
 	int result = check_item(actor, directory, mask, W_OK | X_OK);
 
@@ -102,7 +103,8 @@ int access_path(struct namei *n, const struct actor *actor, uint64_t directory)
 }
 
 /* To take an item's name out of the view of `directory`. */
-static int check_view(struct namei *n, const struct actor *actor, uint64_t directory, const struct item *item)
+static int check_view(struct namei *n, const struct actor *actor, uint64_t directory,
+		      const struct item *item)
 {
 	_cleanup_(tree_release) struct tree_directory d = { 0 };
 	int result = tree_load(namei_store(n), directory, &d);
@@ -112,7 +114,8 @@ static int check_view(struct namei *n, const struct actor *actor, uint64_t direc
 	return result ? result : access_path(n, actor, directory);
 }
 
-int access_purge(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item)
+int access_purge(struct namei *n, const struct actor *actor, const struct place *at,
+		 const struct item *item)
 {
 	return check_view(n, actor, at->directory, item);
 }
@@ -127,8 +130,8 @@ static int check_receiving(struct namei *n, const struct actor *actor, uint64_t 
 	return result ? result : access_path(n, actor, directory);
 }
 
-int access_restore(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item,
-		   uint64_t parent)
+int access_restore(struct namei *n, const struct actor *actor, const struct place *at,
+		   const struct item *item, uint64_t parent)
 {
 	int result = check_view(n, actor, at->directory, item);
 

@@ -15,8 +15,9 @@ int access_change(const struct actor *actor, const struct item *directory, const
 /* Whether the actor may search every directory from the root down to `directory`, with trash masks applied from the first view or deleted directory on. */
 int access_path(struct namei *n, const struct actor *actor, uint64_t directory);
 /* rename(2) out of the trash of at->directory, to `parent`; unlink(2) in it. With masks. 0, -EACCES, -EPERM. */
-int access_restore(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item,
-		   uint64_t parent);
-int access_purge(struct namei *n, const struct actor *actor, const struct place *at, const struct item *item);
+int access_restore(struct namei *n, const struct actor *actor, const struct place *at,
+		   const struct item *item, uint64_t parent);
+int access_purge(struct namei *n, const struct actor *actor, const struct place *at,
+		 const struct item *item);
 
 #endif

@@ -56,7 +56,8 @@ int acl_check(const void *value, size_t size)
 {
 	unsigned seen = 0, before = 0;
 
-	if (size < HEAD_SIZE || (size - HEAD_SIZE) % ENTRY_SIZE || util_get_le32(value) != POSIX_ACL_XATTR_VERSION)
+	if (size < HEAD_SIZE || (size - HEAD_SIZE) % ENTRY_SIZE ||
+	    util_get_le32(value) != POSIX_ACL_XATTR_VERSION)
 		return -EINVAL;
 	for (size_t i = 0; i < acl_count(size); i++) {
 		struct acl_entry e = acl_entry(value, i);
@@ -68,7 +69,8 @@ int acl_check(const void *value, size_t size)
 		before = rank;
 		seen |= e.tag;
 	}
-	if ((seen & (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER)) != (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER))
+	if ((seen & (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER)) !=
+	    (ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER))
 		return -EINVAL;
 	return seen & (ACL_USER | ACL_GROUP) && !(seen & ACL_MASK) ? -EINVAL : 0;
 }

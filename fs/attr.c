@@ -55,7 +55,8 @@ static bool same_attributes(const struct item *a, const struct item *b)
 }
 
 /* The kernel repeats times it already has (after an unlink, with the writeback cache): no write for those. */
-static bool changes_nothing(const struct attr_change *change, const struct item *before, const struct item *after)
+static bool changes_nothing(const struct attr_change *change, const struct item *before,
+			    const struct item *after)
 {
 	if (!same_attributes(before, after))
 		return false;
@@ -120,7 +121,8 @@ static int setattr(struct target *target, const struct attr_change *change, stru
 	return result;
 }
 
-int namei_setattr(struct namei *n, const struct place *at, const struct attr_change *change, struct inode *ret_inode)
+int namei_setattr(struct namei *n, const struct place *at, const struct attr_change *change,
+		  struct inode *ret_inode)
 {
 	struct target target;
 
@@ -128,8 +130,8 @@ int namei_setattr(struct namei *n, const struct place *at, const struct attr_cha
 	return setattr(&target, change, ret_inode);
 }
 
-int file_setattr(struct namei *n, const struct file_locator *where, uint64_t id, const struct attr_change *change,
-		 struct inode *ret_inode)
+int file_setattr(struct namei *n, const struct file_locator *where, uint64_t id,
+		 const struct attr_change *change, struct inode *ret_inode)
 {
 	struct target target;
 

@@ -139,8 +139,8 @@ static int edit_commit(struct namei *n, struct edit *e)
 	edit_count_bytes(e);
 	edit_place_xattrs(e);
 	inode_put(&e->transaction, n, &e->inode);
-	result = tree_commit(&e->transaction, n->store, e->releasing ? STORE_RELEASING : STORE_GROWING,
-				    &version);
+	result = tree_commit(&e->transaction, n->store,
+			     e->releasing ? STORE_RELEASING : STORE_GROWING, &version);
 	if (result)
 		return result;
 	if (e->inode.item.flags & ITEM_REFERENCE)

@@ -144,8 +144,8 @@ static bool allocate_supports(int mode)
 	}
 }
 
-int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id, int mode, uint64_t offset,
-		  uint64_t length)
+int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id, int mode,
+		  uint64_t offset, uint64_t length)
 {
 	struct allocation a = { mode, offset, offset + length };
 	struct target target;
@@ -168,7 +168,8 @@ int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id
 
 /* ---- lseek ---------------------------------------------------------------- */
 
-static int seek_body(struct namei *n, const struct item *item, uint64_t offset, bool data, uint64_t *ret_offset)
+static int seek_body(struct namei *n, const struct item *item, uint64_t offset, bool data,
+		     uint64_t *ret_offset)
 {
 	uint64_t found;
 	int result = store_body_seek(n->store, item->body, offset, data, &found);
@@ -198,8 +199,8 @@ static int seek_once(struct target *target, uint64_t offset, bool data, uint64_t
 	return 0;
 }
 
-int file_seek(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset, bool data,
-	      uint64_t *ret_offset)
+int file_seek(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset,
+	      bool data, uint64_t *ret_offset)
 {
 	struct store_retry retry = { 0 };
 	struct target target;
@@ -219,8 +220,9 @@ static bool ranges_overlap(uint64_t a, uint64_t b, uint64_t size)
 	return a < b ? b - a < size : a - b < size;
 }
 
-int file_copy(struct namei *n, const struct file_locator *from_where, uint64_t from, uint64_t from_offset,
-	      const struct file_locator *to_where, uint64_t to, uint64_t to_offset, size_t size, size_t *ret_copied)
+int file_copy(struct namei *n, const struct file_locator *from_where, uint64_t from,
+	      uint64_t from_offset, const struct file_locator *to_where, uint64_t to,
+	      uint64_t to_offset, size_t size, size_t *ret_copied)
 {
 	_cleanup_free_ uint8_t *block = NULL;
 	size_t copied = 0, asked, got;
@@ -237,7 +239,8 @@ int file_copy(struct namei *n, const struct file_locator *from_where, uint64_t f
 		asked = util_min(size - copied, COPY_BLOCK);
 		result = file_read(n, from_where, from, from_offset + copied, block, asked, &got);
 		if (result == 0 && got)
-			result = file_write(n, to_where, to, to_offset + copied, block, got, false, false, NULL);
+			result = file_write(n, to_where, to, to_offset + copied, block, got, false,
+					    false, NULL);
 		if (result)
 			break;
 		copied += got;

@@ -34,7 +34,8 @@ static void read_inline(const struct item *item, uint64_t offset, uint8_t *buffe
  * A body that was cut or let go since the item was read gives zeros that never
  * were in the file: what was read counts only if the item still says the same.
  */
-static int read_body(struct target *target, const struct item *item, uint64_t offset, uint8_t *buffer, size_t size)
+static int read_body(struct target *target, const struct item *item, uint64_t offset,
+		     uint8_t *buffer, size_t size)
 {
 	struct inode now;
 	bool same;
@@ -71,8 +72,8 @@ static int read_once(struct target *target, uint64_t offset, void *buffer, size_
 	return result;
 }
 
-int file_read(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset, void *buffer,
-	      size_t size, size_t *ret_read)
+int file_read(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset,
+	      void *buffer, size_t size, size_t *ret_read)
 {
 	struct store_retry retry = { 0 };
 	struct target target;
@@ -208,8 +209,8 @@ static size_t write_at_once(struct namei *n)
 	return util_min(limits->transaction_bytes / 2, (limits->operations / 2) * limits->write_bytes);
 }
 
-int file_write(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset, const void *bytes,
-	       size_t size, bool append, bool kill_privileges, struct inode *ret_inode)
+int file_write(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset,
+	       const void *bytes, size_t size, bool append, bool kill_privileges, struct inode *ret_inode)
 {
 	struct write w = { offset, bytes, size, append, kill_privileges };
 	struct target target;

@@ -68,7 +68,8 @@ static void create_make_item(struct create *c, uint64_t id, int64_t now_ns)
 }
 
 /* 1 and the parent's default ACL, 0 if it has none. `apart` owns it where the parent's item does not. */
-static int find_default_acl(struct create *c, struct store_value *apart, const uint8_t **ret_value, size_t *ret_size)
+static int find_default_acl(struct create *c, struct store_value *apart, const uint8_t **ret_value,
+			    size_t *ret_size)
 {
 	const struct item *parent = &c->parent.own;
 	const uint8_t *list;
@@ -99,9 +100,12 @@ static int create_limit_mode(struct create *c)
 	}
 	result = 0;
 	if (!acl_create(inherited, size, &c->item.mode, &acl))
-		result = acl.failed ? -ENOMEM : record_xattr_edit(NULL, 0, ACL_ACCESS, acl.bytes, acl.size, &list);
+		result = acl.failed ?
+				 -ENOMEM :
+				 record_xattr_edit(NULL, 0, ACL_ACCESS, acl.bytes, acl.size, &list);
 	if (result == 0 && S_ISDIR(c->item.mode))
-		result = record_xattr_edit(list.bytes, list.size, ACL_DEFAULT, inherited, size, &c->xattrs);
+		result = record_xattr_edit(list.bytes, list.size, ACL_DEFAULT, inherited, size,
+					   &c->xattrs);
 	else if (result == 0)
 		buffer_append(&c->xattrs, list.bytes, list.size);
 	if (result == 0 && c->xattrs.failed)

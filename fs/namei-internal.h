@@ -52,7 +52,8 @@ struct target {
 };
 
 void target_at(struct target *target, struct namei *n, const struct place *at);
-void target_located(struct target *target, struct namei *n, const struct file_locator *where, uint64_t id);
+void target_located(struct target *target, struct namei *n, const struct file_locator *where,
+		    uint64_t id);
 /* Reads id and type (unless it is known to be a `file`) and takes the lock that serialises changes of it. 0 or negative errno. */
 int target_lock(struct target *target, bool file);
 void target_unlock(struct target *target);
@@ -102,11 +103,12 @@ int edit_set_xattr(struct namei *n, struct edit *e, const char *name, const void
 void edit_place_xattrs(struct edit *e);
 
 /* Reads the xattrs of an item (a reference: of its LINK); `apart` owns the list if it stands apart. */
-int xattr_load(struct namei *n, const struct item *item, struct store_value *apart, const uint8_t **ret_list,
-	       size_t *ret_size);
+int xattr_load(struct namei *n, const struct item *item, struct store_value *apart,
+	       const uint8_t **ret_list, size_t *ret_size);
 /* Gives an item a list, which is borrowed: in the item, or (in `t`) beside it. */
 void xattr_place(struct transaction *t, struct item *item, const struct buffer *list);
 /* 1 and the value, 0 if it is not in the list, -EIO. */
-int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t **ret_value, size_t *ret_value_size);
+int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t **ret_value,
+	       size_t *ret_value_size);
 
 #endif

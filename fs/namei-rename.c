@@ -128,11 +128,13 @@ static int check_cycles(struct rename *r)
 	if (!crosses(r))
 		return 0;
 	if (is_directory(&r->old)) {
-		result = tree_is_below(r->n->store, r->new.at.directory, r->old.item.id, &r->topology_version);
+		result = tree_is_below(r->n->store, r->new.at.directory, r->old.item.id,
+				       &r->topology_version);
 		r->topology = true;
 	}
 	if (result == 0 && r->exchange && is_directory(&r->new)) {
-		result = tree_is_below(r->n->store, r->old.at.directory, r->new.item.id, &r->topology_version);
+		result = tree_is_below(r->n->store, r->old.at.directory, r->new.item.id,
+				       &r->topology_version);
 		r->topology = true;
 	}
 	return result > 0 ? -EINVAL : result;
@@ -245,8 +247,8 @@ static int rename_prepare(struct rename *r)
 		result = load_target(r);
 	if (result || r->exchange || !r->new.present)
 		return result;
-	result = lifecycle_removal_prepare(r->n->lifecycle, &r->removal, r->actor, ITEM_REPLACED, r->old.item.id,
-					   r->to, &r->new.item);
+	result = lifecycle_removal_prepare(r->n->lifecycle, &r->removal, r->actor, ITEM_REPLACED,
+					   r->old.item.id, r->to, &r->new.item);
 	r->removing = result == 0;
 	return result;
 }
@@ -254,8 +256,8 @@ static int rename_prepare(struct rename *r)
 /* ---- collecting ----------------------------------------------------------- */
 
 /* `expect` is the version of what bears the name now. */
-static void collect_move(struct rename *r, const struct subject *s, const struct place *to, uint64_t expect,
-			 struct timespec now)
+static void collect_move(struct rename *r, const struct subject *s, const struct place *to,
+			 uint64_t expect, struct timespec now)
 {
 	struct transaction *t = &r->transaction;
 	struct item item = s->item;
@@ -302,7 +304,7 @@ static int collect_shadow(struct rename *r, const struct place *at, const struct
 static void collect_parents(struct rename *r, int64_t now_ns)
 {
 	uint32_t old = is_directory(&r->old);
-	uint32_t new = r->exchange && is_directory(&r->new);
+	uint32_t new = r->exchange &&is_directory(&r->new);
 
 	if (crosses(r)) {
 		r->from->own.directory.subdirectories += new - old;
@@ -391,12 +393,13 @@ static int rename_once(struct rename *r, struct namei_renamed *ret_renamed)
 	if (result == 0)
 		result = rename_commit(r);
 	if (result == 0)
-		*ret_renamed = (struct namei_renamed){ r->old.item.id, r->new.present ? r->new.item.id : 0 };
+		*ret_renamed =
+			(struct namei_renamed){ r->old.item.id, r->new.present ? r->new.item.id : 0 };
 	return result;
 }
 
-static int check_arguments(struct namei *n, uint64_t old_parent, const char *old_name, uint64_t new_parent,
-			   const char *new_name, unsigned flags)
+static int check_arguments(struct namei *n, uint64_t old_parent, const char *old_name,
+			   uint64_t new_parent, const char *new_name, unsigned flags)
 {
 	int result;
 
@@ -415,8 +418,9 @@ static int check_arguments(struct namei *n, uint64_t old_parent, const char *old
 	return 0;
 }
 
-int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent, const char *old_name,
-		 uint64_t new_parent, const char *new_name, unsigned flags, struct namei_renamed *ret_renamed)
+int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent,
+		 const char *old_name, uint64_t new_parent, const char *new_name, unsigned flags,
+		 struct namei_renamed *ret_renamed)
 {
 	_cleanup_(rename_release) struct rename r = {
 		.n = n,

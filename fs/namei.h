@@ -33,7 +33,8 @@ struct inode {
 void inode_release(struct inode *i); /* takes zeroed */
 
 /* The live item `name` in `directory`, which is not looked at itself. 0, -ENOENT, -EIO. One read (two for references). */
-int namei_lookup(struct namei *n, uint64_t directory, const char *name, bool attributes_only, struct inode *ret_inode);
+int namei_lookup(struct namei *n, uint64_t directory, const char *name, bool attributes_only,
+		 struct inode *ret_inode);
 /* The item at a place, whatever its state. */
 int namei_load(struct namei *n, const struct place *at, bool attributes_only, struct inode *ret_inode);
 /* st_blocks' bytes: asks the store only for sparse files. */
@@ -53,8 +54,8 @@ int namei_create(struct namei *n, const struct actor *actor, uint64_t parent, co
 		 const struct namei_new *what, struct inode *ret_inode);
 /* link(2): the file at `from` gets a further name. At most NAMEI_LINK_MAX names. -EPERM for directories, -EROFS from the trash. */
 #define NAMEI_LINK_MAX 1000000
-int namei_link(struct namei *n, const struct actor *actor, const struct place *from, uint64_t parent, const char *name,
-	       struct inode *ret_inode);
+int namei_link(struct namei *n, const struct actor *actor, const struct place *from,
+	       uint64_t parent, const char *name, struct inode *ret_inode);
 
 /* What a rename did, for the kernel's caches: which item moved, and what was replaced (id 0: nothing). */
 struct namei_renamed {
@@ -65,8 +66,9 @@ struct namei_renamed {
  * rename(2) within the live tree; flags 0, RENAME_NOREPLACE, RENAME_EXCHANGE, others -EINVAL. What is replaced goes to the trash. Two names of one file: nothing happens.
  * Calls lifecycle's hook `changed` for each item that moved.
  */
-int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent, const char *old_name,
-		 uint64_t new_parent, const char *new_name, unsigned flags, struct namei_renamed *ret_renamed);
+int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent,
+		 const char *old_name, uint64_t new_parent, const char *new_name, unsigned flags,
+		 struct namei_renamed *ret_renamed);
 
 /* ---- attributes: any place; the caller has checked rights --------------- */
 
@@ -87,14 +89,18 @@ struct attr_change {
 	struct timespec atime, mtime, ctime;
 };
 /* ctime := now unless given. Size only of regular files; -EFBIG above 2^63-1. */
-int namei_setattr(struct namei *n, const struct place *at, const struct attr_change *change, struct inode *ret_inode);
+int namei_setattr(struct namei *n, const struct place *at, const struct attr_change *change,
+		  struct inode *ret_inode);
 
 /* Limits of Linux: name 255, value 64 KiB, list 64 KiB: -ERANGE, -E2BIG, -ENOSPC. Names with policy's prefixes are checked and hidden from lists. */
-int namei_getxattr(struct namei *n, const struct place *at, const char *name, struct buffer *ret_value); /* -ENODATA */
-int namei_listxattr(struct namei *n, const struct place *at, bool trusted, struct buffer *ret_names); /* NUL-terminated each */
+int namei_getxattr(struct namei *n, const struct place *at, const char *name,
+		   struct buffer *ret_value); /* -ENODATA */
+int namei_listxattr(struct namei *n, const struct place *at, bool trusted,
+		    struct buffer *ret_names); /* NUL-terminated each */
 int namei_setxattr(struct namei *n, const struct actor *actor, const struct place *at, const char *name,
 		   const void *value, size_t size, int flags); /* XATTR_CREATE, XATTR_REPLACE */
-int namei_removexattr(struct namei *n, const struct actor *actor, const struct place *at, const char *name);
+int namei_removexattr(struct namei *n, const struct actor *actor, const struct place *at,
+		      const char *name);
 
 /* Names no user may make: the trash name everywhere, ".ddbfs" in the root. */
 bool namei_is_reserved(struct namei *n, uint64_t parent, const char *name);

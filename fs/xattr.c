@@ -57,8 +57,8 @@ static int check_xattr_name(const char *name)
 
 /* ---- lists ---------------------------------------------------------------- */
 
-int xattr_load(struct namei *n, const struct item *item, struct store_value *apart, const uint8_t **ret_list,
-	       size_t *ret_size)
+int xattr_load(struct namei *n, const struct item *item, struct store_value *apart,
+	       const uint8_t **ret_list, size_t *ret_size)
 {
 	int result;
 
@@ -71,7 +71,8 @@ int xattr_load(struct namei *n, const struct item *item, struct store_value *apa
 	return result == STORE_ABSENT ? -EIO : namei_error(result);
 }
 
-int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t **ret_value, size_t *ret_value_size)
+int xattr_find(const uint8_t *list, size_t size, const char *name, const uint8_t **ret_value,
+	       size_t *ret_value_size)
 {
 	size_t at = 0;
 	const char *each;
@@ -88,7 +89,8 @@ int edit_xattrs(struct namei *n, struct edit *e, const uint8_t **ret_list, size_
 	int result = 0;
 
 	if (!e->xattrs_known)
-		result = xattr_load(n, &e->inode.item, &e->xattrs_apart, &e->xattrs_list, &e->xattrs_list_size);
+		result = xattr_load(n, &e->inode.item, &e->xattrs_apart, &e->xattrs_list,
+				    &e->xattrs_list_size);
 	if (result)
 		return result;
 	e->xattrs_known = true;
@@ -393,8 +395,8 @@ static int set_xattr(struct target *target, struct xattr_change *c)
 	return change_xattr(target, c);
 }
 
-int namei_setxattr(struct namei *n, const struct actor *actor, const struct place *at, const char *name,
-		   const void *value, size_t size, int flags)
+int namei_setxattr(struct namei *n, const struct actor *actor, const struct place *at,
+		   const char *name, const void *value, size_t size, int flags)
 {
 	struct xattr_change c = { actor, name, value, size, flags };
 	struct target target;
@@ -403,8 +405,8 @@ int namei_setxattr(struct namei *n, const struct actor *actor, const struct plac
 	return set_xattr(&target, &c);
 }
 
-int file_setxattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
-		  const char *name, const void *value, size_t size, int flags)
+int file_setxattr(struct namei *n, const struct actor *actor, const struct file_locator *where,
+		  uint64_t id, const char *name, const void *value, size_t size, int flags)
 {
 	struct xattr_change c = { actor, name, value, size, flags };
 	struct target target;
@@ -422,8 +424,8 @@ int namei_removexattr(struct namei *n, const struct actor *actor, const struct p
 	return change_xattr(&target, &c);
 }
 
-int file_removexattr(struct namei *n, const struct actor *actor, const struct file_locator *where, uint64_t id,
-		     const char *name)
+int file_removexattr(struct namei *n, const struct actor *actor, const struct file_locator *where,
+		     uint64_t id, const char *name)
 {
 	struct xattr_change c = { .actor = actor, .name = name };
 	struct target target;

@@ -26,7 +26,9 @@ static void end(void)
 
 static void set(uint64_t parent, const char *name, uint32_t mode, uint32_t uid, uint32_t gid)
 {
-	struct attr_change change = { .set = ATTR_MODE | ATTR_UID | ATTR_GID, .mode = mode, .uid = uid, .gid = gid };
+	struct attr_change change = {
+		.set = ATTR_MODE | ATTR_UID | ATTR_GID, .mode = mode, .uid = uid, .gid = gid
+	};
 	struct inode i = test_look(&t, parent, name);
 
 	ck_assert_int_eq(namei_setattr(t.namei, &i.at, &change, NULL), 0);

@@ -193,7 +193,8 @@ END_TEST
 
 START_TEST(a_default_is_handed_down)
 {
-	struct acl a = extended(7, 7, 5, 7, 0), file = extended(6, 7, 5, 6, 0), sub = extended(7, 7, 5, 5, 0);
+	struct acl a = extended(7, 7, 5, 7, 0), file = extended(6, 7, 5, 6, 0),
+		   sub = extended(7, 7, 5, 5, 0);
 	uint64_t d = test_look(&t, ROOT, "d").item.id;
 
 	ck_assert_int_eq(set("d", ACL_DEFAULT, &a), 0);
@@ -218,7 +219,9 @@ END_TEST
 START_TEST(setting_an_acl_costs_strangers_the_group_bit)
 {
 	struct acl a = extended(7, 6, 4, 5, 1);
-	struct attr_change change = { .set = ATTR_MODE | ATTR_UID | ATTR_GID, .mode = 02755, .uid = 1000, .gid = 5 };
+	struct attr_change change = {
+		.set = ATTR_MODE | ATTR_UID | ATTR_GID, .mode = 02755, .uid = 1000, .gid = 5
+	};
 	struct inode i = test_look(&t, ROOT, "f");
 
 	ck_assert_int_eq(namei_setattr(t.namei, &i.at, &change, NULL), 0);

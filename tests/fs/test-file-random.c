@@ -106,8 +106,10 @@ static void check_range(uint64_t offset, uint64_t size)
 	size_t count;
 	int result = file_read(t.namei, &t.where, f, offset, got, size, &count);
 
-	CK(result == 0, "read %llu+%llu: %d", (unsigned long long)offset, (unsigned long long)size, result);
-	CK(count == expected, "read %llu+%llu gave %zu", (unsigned long long)offset, (unsigned long long)size, count);
+	CK(result == 0, "read %llu+%llu: %d", (unsigned long long)offset, (unsigned long long)size,
+	   result);
+	CK(count == expected, "read %llu+%llu gave %zu", (unsigned long long)offset,
+	   (unsigned long long)size, count);
 	for (uint64_t done = 0; done < expected; done += run) {
 		uint8_t *at = model_at(offset + done, &run);
 
@@ -151,16 +153,18 @@ static void check_map(uint64_t offset)
 		uint64_t data, hole;
 		int result = file_seek(t.namei, &t.where, f, offset, true, &data);
 
-		CK(result == 0 || result == -ENXIO, "SEEK_DATA %llu: %d", (unsigned long long)offset, result);
+		CK(result == 0 || result == -ENXIO, "SEEK_DATA %llu: %d",
+		   (unsigned long long)offset, result);
 		if (result)
 			data = model.size;
-		CK(model_data(offset) >= data, "hole %llu to %llu has data at %llu", (unsigned long long)offset,
-		   (unsigned long long)data, (unsigned long long)model_data(offset));
+		CK(model_data(offset) >= data, "hole %llu to %llu has data at %llu",
+		   (unsigned long long)offset, (unsigned long long)data,
+		   (unsigned long long)model_data(offset));
 		if (data == model.size)
 			return;
 		result = file_seek(t.namei, &t.where, f, data, false, &hole);
-		CK(result == 0 && hole > data && hole <= model.size, "SEEK_HOLE %llu: %d, %llu", (unsigned long long)data,
-		   result, (unsigned long long)hole);
+		CK(result == 0 && hole > data && hole <= model.size, "SEEK_HOLE %llu: %d, %llu",
+		   (unsigned long long)data, result, (unsigned long long)hole);
 		offset = hole;
 	}
 }
@@ -176,7 +180,8 @@ static uint64_t near(uint64_t about, uint64_t spread)
 
 static uint64_t choose_boundary(void)
 {
-	static const uint64_t about[] = { 0, 4096, 32 * KIB, 64 * KIB, 96 * KIB, 128 * KIB, MIB, 2 * MIB };
+	static const uint64_t about[] = { 0,	    4096,      32 * KIB, 64 * KIB,
+					  96 * KIB, 128 * KIB, MIB,	 2 * MIB };
 	uint64_t n = random_below(&rnd, ARRAY_SIZE(about) + 4);
 
 	if (n < ARRAY_SIZE(about))
@@ -233,9 +238,11 @@ static void step_write(void)
 	uint64_t size = choose_size(append ? 200 * KIB : HIGH_SIZE / 2);
 	uint64_t offset = append ? model.size : choose_offset(size);
 	_cleanup_free_ uint8_t *bytes = random_bytes(size);
-	int result = file_write(t.namei, &t.where, f, append ? 3 : offset, bytes, size, append, false, NULL);
+	int result = file_write(t.namei, &t.where, f, append ? 3 : offset, bytes, size, append,
+				false, NULL);
 
-	CK(result == 0, "write %llu+%llu: %d", (unsigned long long)offset, (unsigned long long)size, result);
+	CK(result == 0, "write %llu+%llu: %d", (unsigned long long)offset, (unsigned long long)size,
+	   result);
 	model_write(offset, bytes, size);
 	around(offset, size);
 }
@@ -257,8 +264,11 @@ static void step_truncate(void)
 
 static void step_allocate(void)
 {
-	static const int modes[] = { 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
+	static const int modes[] = { 0,
+				     FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     FALLOC_FL_ZERO_RANGE,
 				     FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE };
 	int mode = modes[random_below(&rnd, ARRAY_SIZE(modes))];
 	uint64_t size = choose_size(HIGH_SIZE / 2), offset = choose_offset(size);
@@ -267,7 +277,8 @@ static void step_allocate(void)
 	if (mode & FALLOC_FL_PUNCH_HOLE && random_once_in(&rnd, 6))
 		size = 5 * GIB;
 	result = file_allocate(t.namei, &t.where, f, mode, offset, size);
-	CK(result == 0, "allocate %d %llu+%llu: %d", mode, (unsigned long long)offset, (unsigned long long)size, result);
+	CK(result == 0, "allocate %d %llu+%llu: %d", mode, (unsigned long long)offset,
+	   (unsigned long long)size, result);
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
 		model_zero(offset, util_min(offset + size, model.size));
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
@@ -277,7 +288,8 @@ static void step_allocate(void)
 
 static void step_copy(void)
 {
-	uint64_t size = choose_size(HIGH_SIZE / 2), from = choose_offset(size), to = choose_offset(size), run;
+	uint64_t size = choose_size(HIGH_SIZE / 2), from = choose_offset(size),
+		 to = choose_offset(size), run;
 	uint64_t there = from < model.size ? util_min(size, model.size - from) : 0;
 	size_t copied;
 	int result;

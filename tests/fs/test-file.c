@@ -87,7 +87,17 @@ static uint64_t inline_max(void)
 
 START_TEST(written_is_read)
 {
-	size_t sizes[] = { 1, inline_max() ? inline_max() - 1 : 0, inline_max(), inline_max() + 1, 4096, 32768, 32769, 100000, MIB, MIB + 1, 3 * MIB + 5 };
+	size_t sizes[] = { 1,
+			   inline_max() ? inline_max() - 1 : 0,
+			   inline_max(),
+			   inline_max() + 1,
+			   4096,
+			   32768,
+			   32769,
+			   100000,
+			   MIB,
+			   MIB + 1,
+			   3 * MIB + 5 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		_cleanup_free_ uint8_t *bytes = pattern(sizes[i], (unsigned)i);
@@ -150,8 +160,11 @@ START_TEST(overwriting_changes_only_its_range)
 	size_t size = 200000;
 	_cleanup_free_ uint8_t *bytes = pattern(size, 1);
 	_cleanup_free_ uint8_t *more = pattern(70000, 5);
-	static const struct { size_t at, size; } writes[] = {
-		{ 0, 1 }, { 32767, 2 }, { 32768, 1 }, { 65535, 70000 }, { 199999, 1 }, { 100000, 32768 }, { 4096, 4096 },
+	static const struct {
+		size_t at, size;
+	} writes[] = {
+		{ 0, 1 },      { 32767, 2 },	  { 32768, 1 },	  { 65535, 70000 },
+		{ 199999, 1 }, { 100000, 32768 }, { 4096, 4096 },
 	};
 
 	ck_assert_int_eq(test_write(&t, f, 0, bytes, size), 0);
@@ -184,7 +197,8 @@ START_TEST(appending_goes_to_the_end_there_is)
 	struct inode i;
 
 	for (unsigned k = 1; k <= 300; k++) {
-		ck_assert_int_eq(file_write(t.namei, &t.where, f, 7, "0123456789", 10, true, false, &i), 0);
+		ck_assert_int_eq(
+			file_write(t.namei, &t.where, f, 7, "0123456789", 10, true, false, &i), 0);
 		ck_assert_uint_eq(i.item.size, k * 10);
 		inode_release(&i);
 	}
@@ -288,7 +302,8 @@ END_TEST
 
 START_TEST(cut_and_grown_again_reads_zeros)
 {
-	size_t sizes[] = { 0, 1, 100, inline_max(), inline_max() + 1, 32768, 40000, 99999, 100000, MIB + 7 };
+	size_t sizes[] = { 0,	  1,	 100,	inline_max(), inline_max() + 1,
+			   32768, 40000, 99999, 100000,	      MIB + 7 };
 	_cleanup_free_ uint8_t *bytes = pattern(MIB + 8, 2);
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
@@ -432,15 +447,18 @@ START_TEST(punching_and_zeroing)
 {
 	size_t size = 3 * MIB;
 	_cleanup_free_ uint8_t *bytes = pattern(size, 4);
-	static const struct { uint64_t at, length; } ranges[] = {
-		{ 0, 1 }, { 5, 10 }, { 32768, 32768 }, { 100000, 200000 }, { MIB - 1, 2 }, { 2 * MIB, 2 * MIB },
+	static const struct {
+		uint64_t at, length;
+	} ranges[] = {
+		{ 0, 1 },	    { 5, 10 },	    { 32768, 32768 },
+		{ 100000, 200000 }, { MIB - 1, 2 }, { 2 * MIB, 2 * MIB },
 	};
 
 	for (int zero = 0; zero < 2; zero++) {
 		ck_assert_int_eq(test_write(&t, f, 0, bytes, size), 0);
 		for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
-			ck_assert_int_eq(allocate(zero ? FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE : PUNCH, ranges[i].at,
-						  ranges[i].length),
+			ck_assert_int_eq(allocate(zero ? FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE : PUNCH,
+						  ranges[i].at, ranges[i].length),
 					 0);
 			memset(bytes + ranges[i].at, 0, util_min(ranges[i].length, size - ranges[i].at));
 			test_content(&t, f, bytes, size);
@@ -474,12 +492,21 @@ START_TEST(small_files_are_punched_too)
 {
 	ck_assert_int_eq(test_write(&t, f, 0, "0123456789", 10), 0);
 	ck_assert_int_eq(allocate(PUNCH, 2, 3), 0);
-	test_content(&t, f, "01\0\0\0" "56789", 10);
+	test_content(&t, f,
+		     "01\0\0\0"
+		     "56789",
+		     10);
 	ck_assert_int_eq(allocate(PUNCH, 8, 300), 0);
-	test_content(&t, f, "01\0\0\0" "567\0\0", 10);
+	test_content(&t, f,
+		     "01\0\0\0"
+		     "567\0\0",
+		     10);
 	ck_assert_int_eq(allocate(PUNCH, 10, 300), 0);
 	ck_assert_int_eq(allocate(FALLOC_FL_ZERO_RANGE, 9, 3), 0);
-	test_content(&t, f, "01\0\0\0" "567\0\0\0\0", 12);
+	test_content(&t, f,
+		     "01\0\0\0"
+		     "567\0\0\0\0",
+		     12);
 	ck_assert_int_eq(allocate(FALLOC_FL_ZERO_RANGE, 0, 100000), 0);
 	ck_assert_uint_eq(look().item.size, 100000);
 	ck_zeros(0, 100000);
@@ -507,8 +534,8 @@ static size_t copy(uint64_t from, uint64_t from_offset, uint64_t to, uint64_t to
 	size_t total = 0, copied;
 
 	do {
-		ck_assert_int_eq(file_copy(t.namei, &t.where, from, from_offset + total, &t.where, to, to_offset + total,
-					   size - total, &copied),
+		ck_assert_int_eq(file_copy(t.namei, &t.where, from, from_offset + total, &t.where,
+					   to, to_offset + total, size - total, &copied),
 				 0);
 		total += copied;
 	} while (copied && total < size);
@@ -599,7 +626,8 @@ START_TEST(writers_and_a_renamer_lose_nothing)
 
 	ck_assert_int_eq(pthread_create(&thread, NULL, move_about, &race), 0);
 	for (int k = 0; k < 1000; k++)
-		ck_assert_int_eq(file_write(t.namei, &t.where, f, 0, "0123456789", 10, true, false, NULL), 0);
+		ck_assert_int_eq(
+			file_write(t.namei, &t.where, f, 0, "0123456789", 10, true, false, NULL), 0);
 	race.stop = true;
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_uint_gt(race.moves, 0);

@@ -37,15 +37,16 @@ static struct node nodes[NODES];
 static size_t nodes_count;
 static const char *doing;
 
-#define CK(condition, ...)                                                                                  \
-	do {                                                                                                \
-		if (!(condition)) {                                                                         \
-			fprintf(stderr, "# seed %llu, step %u, %s: ", (unsigned long long)rnd.seed, step,   \
-				doing);                                                                     \
-			fprintf(stderr, __VA_ARGS__);                                                       \
-			fprintf(stderr, "\n");                                                              \
-			ck_abort_msg("seed %llu, step %u, %s", (unsigned long long)rnd.seed, step, doing);  \
-		}                                                                                           \
+#define CK(condition, ...)                                                                          \
+	do {                                                                                        \
+		if (!(condition)) {                                                                 \
+			fprintf(stderr, "# seed %llu, step %u, %s: ", (unsigned long long)rnd.seed, \
+				step, doing);                                                       \
+			fprintf(stderr, __VA_ARGS__);                                               \
+			fprintf(stderr, "\n");                                                      \
+			ck_abort_msg("seed %llu, step %u, %s", (unsigned long long)rnd.seed, step,  \
+				     doing);                                                        \
+		}                                                                                   \
 	} while (0)
 
 static bool is_directory(const struct node *n)
@@ -120,14 +121,15 @@ static void compare(const struct node *d)
 			continue;
 		}
 		CK(result == 0, "%s is not there: %d", names[i], result);
-		CK(found.item.id == n->id, "%s is %llu, not %llu", names[i], (unsigned long long)found.item.id,
-		   (unsigned long long)n->id);
+		CK(found.item.id == n->id, "%s is %llu, not %llu", names[i],
+		   (unsigned long long)found.item.id, (unsigned long long)n->id);
 		CK(found.item.mode == n->mode, "%s has mode %o", names[i], found.item.mode);
-		CK(found.nlink == (is_directory(n) ? subdirectories(n) + 2 : n->nlink), "%s has %u links", names[i],
-		   found.nlink);
+		CK(found.nlink == (is_directory(n) ? subdirectories(n) + 2 : n->nlink),
+		   "%s has %u links", names[i], found.nlink);
 		inode_release(&found);
 		/* Whoever has it open finds it where it is now. */
-		CK(t.where.locate(&t, n->id, &at) && namei_load(t.namei, &at, true, &found) == 0, "%s is lost", names[i]);
+		CK(t.where.locate(&t, n->id, &at) && namei_load(t.namei, &at, true, &found) == 0,
+		   "%s is lost", names[i]);
 		CK(found.item.id == n->id, "%s is taken for another", names[i]);
 		inode_release(&found);
 		if (is_directory(n))
@@ -141,7 +143,9 @@ static void step_create(void)
 {
 	struct node *d = random_directory(random_once_in(&rnd, 20));
 	size_t i = random_below(&rnd, NAMES);
-	uint32_t mode = random_once_in(&rnd, 3) ? S_IFDIR | 0755 : random_once_in(&rnd, 4) ? S_IFLNK | 0777 : S_IFREG | 0644;
+	uint32_t mode = random_once_in(&rnd, 3) ? S_IFDIR | 0755 :
+			random_once_in(&rnd, 4) ? S_IFLNK | 0777 :
+						  S_IFREG | 0644;
 	struct namei_new what = { .mode = mode, .target = "t" };
 	struct inode made;
 	int expected, result;
@@ -154,7 +158,9 @@ static void step_create(void)
 	CK(result == expected, "%d, not %d", result, expected);
 	if (result)
 		return;
-	nodes[nodes_count] = (struct node){ .id = made.item.id, .mode = mode, .nlink = 1, .parent = S_ISDIR(mode) ? d : NULL };
+	nodes[nodes_count] = (struct node){
+		.id = made.item.id, .mode = mode, .nlink = 1, .parent = S_ISDIR(mode) ? d : NULL
+	};
 	d->entries[i] = &nodes[nodes_count++];
 	test_learn(&t, made.item.id, &made.at);
 	inode_release(&made);
@@ -162,7 +168,8 @@ static void step_create(void)
 
 static void step_link(void)
 {
-	struct node *from = random_directory(false), *to = random_directory(random_once_in(&rnd, 20)), *n;
+	struct node *from = random_directory(false),
+		    *to = random_directory(random_once_in(&rnd, 20)), *n;
 	size_t i = random_below(&rnd, NAMES), k = random_below(&rnd, NAMES);
 	struct place at;
 	struct inode made;
@@ -193,8 +200,8 @@ static void model_drop(struct node *n)
 		n->nlink--;
 }
 
-static int expect_rename(const struct node *from, const struct node *n, const struct node *to, const struct node *old,
-			 unsigned flags)
+static int expect_rename(const struct node *from, const struct node *n, const struct node *to,
+			 const struct node *old, unsigned flags)
 {
 	if (!n)
 		return -ENOENT;
@@ -218,15 +225,19 @@ static int expect_rename(const struct node *from, const struct node *n, const st
 static void step_rename(void)
 {
 	static const unsigned kinds[] = { 0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE };
-	struct node *from = random_directory(false), *to = random_once_in(&rnd, 3) ? from : random_directory(false);
+	struct node *from = random_directory(false),
+		    *to = random_once_in(&rnd, 3) ? from : random_directory(false);
 	size_t i = random_below(&rnd, NAMES), k = random_below(&rnd, NAMES);
 	unsigned flags = kinds[random_below(&rnd, ARRAY_SIZE(kinds))];
 	struct node *n = from->entries[i], *old = to->entries[k];
 	struct namei_renamed renamed;
 	int expected = expect_rename(from, n, to, old, flags), result;
 
-	doing = flags == RENAME_EXCHANGE ? "exchange" : flags ? "rename without replacing" : "rename";
-	result = namei_rename(t.namei, random_actor(), from->id, names[i], to->id, names[k], flags, &renamed);
+	doing = flags == RENAME_EXCHANGE ? "exchange" :
+		flags			 ? "rename without replacing" :
+					   "rename";
+	result = namei_rename(t.namei, random_actor(), from->id, names[i], to->id, names[k], flags,
+			      &renamed);
 	CK(result == expected, "%s to %s: %d, not %d", names[i], names[k], result, expected);
 	if (result || n == old)
 		return;

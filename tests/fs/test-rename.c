@@ -152,7 +152,9 @@ START_TEST(directory_over_empty_directory)
 	ck_assert_int_eq(at.state, KEY_DEL);
 	test_consistent(&t);
 	/* A create that still knew the replaced one fails. */
-	ck_assert_int_eq(namei_create(t.namei, &t.root, b, "f", &(struct namei_new){ .mode = S_IFREG }, NULL), -ENOENT);
+	ck_assert_int_eq(namei_create(t.namei, &t.root, b, "f",
+				      &(struct namei_new){ .mode = S_IFREG }, NULL),
+			 -ENOENT);
 	test_tree_close(&t);
 }
 END_TEST
@@ -219,7 +221,8 @@ START_TEST(types_must_agree)
 	ck_assert_int_eq(test_rename(&t, ROOT, ".trash", ROOT, "x", 0), -EBUSY);
 	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, ".ddbfs", 0), -EBUSY);
 	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, "g", 1 << 2), -EINVAL);
-	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, "g", RENAME_NOREPLACE | RENAME_EXCHANGE), -EINVAL);
+	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, "g", RENAME_NOREPLACE | RENAME_EXCHANGE),
+			 -EINVAL);
 	ck_assert_uint_eq(t.changes, before);
 	test_consistent(&t);
 	test_tree_close(&t);
@@ -353,7 +356,8 @@ START_TEST(exchange_swaps_whatever_they_are)
 	ck_assert_uint_eq(test_look(&t, p, "d").item.id, e);
 	ck_assert_uint_eq(test_look(&t, q, "e").item.id, d);
 	ck_assert_int_eq(test_rename(&t, p, "d", q, "none", RENAME_EXCHANGE), -ENOENT);
-	ck_assert_uint_eq(test_deleted(&t, p, "d") + test_deleted(&t, q, "e") + test_deleted(&t, q, "f"), 0);
+	ck_assert_uint_eq(
+		test_deleted(&t, p, "d") + test_deleted(&t, q, "e") + test_deleted(&t, q, "f"), 0);
 	/* In one directory. */
 	ck_assert_int_eq(test_rename(&t, q, "e", q, "f", RENAME_EXCHANGE), 0);
 	ck_assert_uint_eq(test_look(&t, q, "e").item.id, f);

@@ -31,7 +31,8 @@ static void end(void)
 	test_tree_close(&t);
 }
 
-static int set_as(const struct actor *actor, const struct place *at, const char *name, const char *value, int flags)
+static int set_as(const struct actor *actor, const struct place *at, const char *name,
+		  const char *value, int flags)
 {
 	return namei_setxattr(t.namei, actor, at, name, value, strlen(value), flags);
 }
@@ -221,8 +222,12 @@ START_TEST(many_stand_apart_and_come_back)
 	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, "h", 0), 0);
 	ck_assert_int_eq(set(&(struct place){ .directory = ROOT, .name = "h" }, "user.c", "c"), 0);
 	ck_text(&(struct place){ .directory = ROOT, .name = "g" }, "user.c", "c");
-	ck_assert_int_eq(namei_removexattr(t.namei, &t.root, &(struct place){ .directory = ROOT, .name = "g" }, "user.a"), 0);
-	ck_assert_int_eq(namei_removexattr(t.namei, &t.root, &(struct place){ .directory = ROOT, .name = "g" }, "user.b"), 0);
+	ck_assert_int_eq(namei_removexattr(t.namei, &t.root,
+					   &(struct place){ .directory = ROOT, .name = "g" }, "user.a"),
+			 0);
+	ck_assert_int_eq(namei_removexattr(t.namei, &t.root,
+					   &(struct place){ .directory = ROOT, .name = "g" }, "user.b"),
+			 0);
 	ck_assert(!(test_look(&t, ROOT, "g").item.flags & ITEM_XATTR_APART));
 	ck_list(&(struct place){ .directory = ROOT, .name = "g" }, true, "user.c,");
 }
@@ -267,7 +272,9 @@ END_TEST
 
 START_TEST(policies_are_checked_and_hidden)
 {
-	static const char *const wrong[] = { "", "x", "-1", "30x", "1795000000000", "99999999999999999999d" };
+	static const char *const wrong[] = {
+		"", "x", "-1", "30x", "1795000000000", "99999999999999999999d"
+	};
 	struct policy policy;
 
 	ck_assert_int_eq(set(&d, "user.ddbfs.retention", "1h"), 0);

@@ -42,7 +42,8 @@ static bool locate(void *data, uint64_t id, struct place *ret_place)
 
 static bool same_place(const struct place *a, const struct place *b)
 {
-	return a->directory == b->directory && a->seq == b->seq && a->state == b->state && strcmp(a->name, b->name) == 0;
+	return a->directory == b->directory && a->seq == b->seq && a->state == b->state &&
+	       strcmp(a->name, b->name) == 0;
 }
 
 static void changed(void *data, const struct lifecycle_change *change)
@@ -65,7 +66,9 @@ static void changed(void *data, const struct lifecycle_change *change)
 static void open_local(struct test_tree *t, bool create)
 {
 	static unsigned count;
-	struct store_create_options options = { .credentials.passphrase = "p", .kdf_level = 3, .journal_bytes = 1 << 20 };
+	struct store_create_options options = { .credentials.passphrase = "p",
+						.kdf_level = 3,
+						.journal_bytes = 1 << 20 };
 	struct store_open_options open = { .credentials.passphrase = "p", .clock = &t->clock.clock };
 	struct store_open_report report = { 0 };
 
@@ -87,7 +90,13 @@ static void open_upper(struct test_tree *t)
 static struct actor make_actor(uint32_t uid, uint32_t pid)
 {
 	return (struct actor){
-		.uid = uid, .gid = uid, .pid = pid, .group = pid, .session = pid, .start = pid, .command = "test",
+		.uid = uid,
+		.gid = uid,
+		.pid = pid,
+		.group = pid,
+		.session = pid,
+		.start = pid,
+		.command = "test",
 	};
 }
 
@@ -105,7 +114,8 @@ void test_tree_open(struct test_tree *t, enum test_engine engine)
 		open_local(t, true);
 	else
 		ck_assert_int_eq(store_open_memory(&t->clock.clock,
-						   engine == TEST_MEMORY ? STORE_NAMES_ORDERED : STORE_NAMES_SEALED,
+						   engine == TEST_MEMORY ? STORE_NAMES_ORDERED :
+									   STORE_NAMES_SEALED,
 						   &t->store),
 				 0);
 	ck_assert_int_eq(tree_format(t->store, 0755, 0, 0), 0);
@@ -151,7 +161,8 @@ void test_faults(struct test_tree *t, const struct store_faults *faults)
 
 /* ---- building and looking -------------------------------------------------- */
 
-uint64_t test_make(struct test_tree *t, const struct actor *actor, uint64_t parent, const char *name, uint32_t mode)
+uint64_t test_make(struct test_tree *t, const struct actor *actor, uint64_t parent,
+		   const char *name, uint32_t mode)
 {
 	struct namei_new what = { .mode = mode, .target = S_ISLNK(mode) ? "target" : NULL };
 	struct inode i;
@@ -201,7 +212,8 @@ bool test_exists(struct test_tree *t, uint64_t parent, const char *name)
 	return true;
 }
 
-void test_link(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent, const char *to_name)
+void test_link(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent,
+	       const char *to_name)
 {
 	struct inode from = test_look(t, parent, name), i;
 
@@ -209,8 +221,8 @@ void test_link(struct test_tree *t, uint64_t parent, const char *name, uint64_t 
 	inode_release(&i);
 }
 
-int test_rename(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent, const char *to_name,
-		unsigned flags)
+int test_rename(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent,
+		const char *to_name, unsigned flags)
 {
 	struct namei_renamed renamed;
 
@@ -251,7 +263,8 @@ void test_text(struct test_tree *t, uint64_t id, const char *text)
 
 /* Calls `row` for each item in a range. */
 static void each_item(struct test_tree *t, const struct key_range *range,
-		      void (*row)(struct test_tree *t, const struct place *at, const struct item *item, void *data),
+		      void (*row)(struct test_tree *t, const struct place *at,
+				  const struct item *item, void *data),
 		      void *data)
 {
 	struct store_query query = { .range = *range, .attributes_only = true };
@@ -304,13 +317,14 @@ struct recount {
 	struct recount_link {
 		uint64_t id;
 		uint32_t live, total;
-	} *links;
+	} * links;
 	size_t links_count;
 };
 
 static void recount_directory(struct test_tree *t, uint64_t directory, struct recount *r);
 
-static void recount_link(struct test_tree *t, const struct place *at, const struct item *item, struct recount *r)
+static void recount_link(struct test_tree *t, const struct place *at, const struct item *item,
+			 struct recount *r)
 {
 	size_t i = 0;
 
@@ -325,8 +339,8 @@ static void recount_link(struct test_tree *t, const struct place *at, const stru
 	r->links[i].total++;
 }
 
-static void recount_subdirectory(struct test_tree *t, const struct place *at, const struct item *item,
-				 struct recount *r)
+static void recount_subdirectory(struct test_tree *t, const struct place *at,
+				 const struct item *item, struct recount *r)
 {
 	uint32_t saved = r->subdirectories;
 	struct shadow shadow;
@@ -336,12 +350,14 @@ static void recount_subdirectory(struct test_tree *t, const struct place *at, co
 	ck_assert_int_eq(record_get_guard(t->store, item->id, &guard), 0);
 	ck_assert_msg(same_place(&guard.at, at), "guard of %s points elsewhere", at->name);
 	if (at->state == KEY_ACT && item->flags & ITEM_SHADOWED) {
-		ck_assert_int_eq(record_get_shadow(t->store, at->directory, at->name, &shadow, &version), 0);
+		ck_assert_int_eq(
+			record_get_shadow(t->store, at->directory, at->name, &shadow, &version), 0);
 		ck_assert_uint_eq(shadow.directory, item->id);
 	}
 	r->subdirectories = 0;
 	recount_directory(t, item->id, r);
-	ck_assert_msg(r->subdirectories == item->directory.subdirectories, "%s says %u sub-directories, has %u", at->name,
+	ck_assert_msg(r->subdirectories == item->directory.subdirectories,
+		      "%s says %u sub-directories, has %u", at->name,
 		      item->directory.subdirectories, r->subdirectories);
 	r->subdirectories = saved + (at->state == KEY_ACT);
 }
@@ -379,8 +395,8 @@ static void check_shadows(struct test_tree *t, uint64_t directory)
 		struct inode live;
 
 		ck_assert_int_eq(record_decode_shadow(&page.rows[i].value, &shadow), 0);
-		ck_assert_msg(namei_lookup(t->namei, directory, shadow.name, true, &live) == 0, "stray mark of %s",
-			      shadow.name);
+		ck_assert_msg(namei_lookup(t->namei, directory, shadow.name, true, &live) == 0,
+			      "stray mark of %s", shadow.name);
 		ck_assert_uint_eq(live.item.id, shadow.directory);
 		ck_assert(live.item.flags & ITEM_SHADOWED);
 		inode_release(&live);

@@ -32,7 +32,7 @@ struct test_tree {
 		uint64_t id;
 		struct place at;
 		bool gone;
-	} *known;
+	} * known;
 	size_t known_count, known_capacity;
 	unsigned changes; /* how often the hook was called */
 	struct lifecycle_change last_change;
@@ -47,15 +47,17 @@ void test_faults(struct test_tree *t, const struct store_faults *faults);
 void test_learn(struct test_tree *t, uint64_t id, const struct place *at);
 
 /* Makes an item as `actor` (NULL = root) and returns its id. */
-uint64_t test_make(struct test_tree *t, const struct actor *actor, uint64_t parent, const char *name, uint32_t mode);
+uint64_t test_make(struct test_tree *t, const struct actor *actor, uint64_t parent,
+		   const char *name, uint32_t mode);
 uint64_t test_mkdir(struct test_tree *t, uint64_t parent, const char *name);
 uint64_t test_file(struct test_tree *t, uint64_t parent, const char *name, const char *text);
 /* The item a name has, attributes only, without memory to release (no xattrs). */
 struct inode test_look(struct test_tree *t, uint64_t parent, const char *name);
 bool test_exists(struct test_tree *t, uint64_t parent, const char *name);
-void test_link(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent, const char *to_name);
-int test_rename(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent, const char *to_name,
-		unsigned flags);
+void test_link(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent,
+	       const char *to_name);
+int test_rename(struct test_tree *t, uint64_t parent, const char *name, uint64_t to_parent,
+		const char *to_name, unsigned flags);
 void test_remove(struct test_tree *t, uint64_t parent, const char *name); /* unlink or rmdir, as remover */
 int test_write(struct test_tree *t, uint64_t id, uint64_t offset, const void *bytes, size_t size);
 /* Compares the whole content. */
