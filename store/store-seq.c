@@ -288,19 +288,30 @@ int store_new_seq(struct store *s, uint64_t *ret_seq)
 	return 0;
 }
 
-int store_seqs_settle(struct store *s)
+static int settle(struct store *s)
 {
 	struct record_clock mark;
 	uint64_t version;
 	int result;
 
-	if (s->seqs.last == s->seqs.bound)
-		return 0;
 	result = read_mark(s, &mark, &version);
 	if (result)
 		return result;
 	mark.last_seq = s->seqs.last;
 	return write_mark(s, &mark, version);
+}
+
+int store_seqs_settle(struct store *s)
+{
+	struct store_retry retry = { 0 };
+	int result;
+
+	if (s->seqs.last == s->seqs.bound)
+		return 0;
+	do
+		result = settle(s);
+	while (store_retry(&retry, &result));
+	return result;
 }
 
 int64_t store_now_ns(struct store *s)
