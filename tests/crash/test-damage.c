@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include "lifecycle/lifecycle.h"
@@ -24,6 +25,7 @@
 #include "tests/crash/sample.h"
 #include "tests/lib/test.h"
 
+#define MEMORY_MIN (UINT64_C(512) << 20)
 #define SECONDS_MAX 60 /* for one case: longer is a hang */
 
 enum outcome {
@@ -488,6 +490,15 @@ START_TEST(swapped_chunks_are_named)
 }
 END_TEST
 
+/* Thousands of stores are copied and opened, and none has to outlive this machine: in memory, if there is room. */
+static void prefer_memory(void)
+{
+	struct statvfs vfs;
+
+	if (statvfs("/dev/shm", &vfs) == 0 && vfs.f_bavail * vfs.f_frsize > MEMORY_MIN)
+		setenv("DDBFS_TEST_TMP", "/dev/shm", 0);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("damage");
@@ -496,6 +507,7 @@ int main(void)
 		void (*setup)(void);
 	} fixtures[] = { { "closed", setup_closed }, { "killed", setup_killed } };
 
+	prefer_memory();
 	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
 		TCase *c = tcase_create(fixtures[i].name);
 
