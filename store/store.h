@@ -63,7 +63,7 @@ struct store_row {
 	bool damaged; /* the value cannot be trusted and is empty; the key is true */
 };
 
-/* A page may be short. With `more`, the next one starts `after` next. */
+/* A page may be short. With `more`, the next one starts `after` next; it may turn out empty. */
 struct store_page {
 	struct store_row *rows;
 	size_t count;
@@ -98,7 +98,8 @@ enum store_condition {
  * STORE_EMPTY is sound only if whoever adds an item in `range` does a
  * STORE_CHECK or put of the guard in the same transaction, and whoever uses
  * STORE_EMPTY puts or deletes the guard in its own. The guard's op is given
- * apart; `key` names it for engines that need it.
+ * apart; `key` names it for engines that need it. Like all conditions it is
+ * about the state before the transaction.
  */
 struct store_op {
 	enum store_op_kind kind;

@@ -373,6 +373,27 @@ START_TEST(test_empty_holds_only_without_items)
 }
 END_TEST
 
+/* What the transaction itself puts or deletes in the range does not count. */
+START_TEST(test_empty_is_about_the_state_before)
+{
+	struct key_range live;
+	struct store_op ops[3];
+	struct key guard;
+
+	engine_start(_i);
+	key_guard(40, &guard);
+	key_range_live(40, &live);
+	ops[0] = op_put(guard, "live", NULL, STORE_ANY, 0);
+	ops[1] = op_empty(live, guard);
+	ops[2] = op_put(item_key(40, "first"), "x", NULL, STORE_IF_ABSENT, 0);
+	ck_assert_int_eq(store_transact(store, STORE_GROWING, ops, 3, NULL), 0);
+	ops[2] = op_delete(item_key(40, "first"), STORE_IF_PRESENT, 0);
+	ck_assert_int_eq(store_transact(store, STORE_GROWING, ops, 3, NULL), STORE_CONFLICT);
+	ck_assert(item_is(item_key(40, "first"), "x", NULL));
+	engine_stop();
+}
+END_TEST
+
 START_TEST(test_a_deleted_item_does_not_fill_the_live_range)
 {
 	struct place at = { .directory = 40, .seq = 512, .state = KEY_DEL, .name = "old" };
@@ -522,6 +543,7 @@ TCase *engine_items(void)
 	add_engine_test(t, test_the_size_of_an_item_is_limited);
 	add_engine_test(t, test_the_size_of_a_transaction_is_limited);
 	add_engine_test(t, test_empty_holds_only_without_items);
+	add_engine_test(t, test_empty_is_about_the_state_before);
 	add_engine_test(t, test_a_deleted_item_does_not_fill_the_live_range);
 	add_engine_test(t, test_counters_add_up);
 	add_engine_test(t, test_adding_changes_the_version);
