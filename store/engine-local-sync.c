@@ -15,6 +15,7 @@
  */
 #include "store/engine-local.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -344,10 +345,18 @@ static void *run(void *data)
 	return NULL;
 }
 
+/* Signals are for whoever runs the store: but for those that its own reads raise, this thread takes none. */
 int local_thread_start(struct engine_local *e)
 {
-	int r = pthread_create(&e->thread, NULL, run, e);
+	sigset_t others, old;
+	int r;
 
+	sigfillset(&others);
+	sigdelset(&others, SIGBUS);
+	sigdelset(&others, SIGSEGV);
+	pthread_sigmask(SIG_BLOCK, &others, &old);
+	r = pthread_create(&e->thread, NULL, run, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	e->thread_runs = r == 0;
 	if (r == 0)
 		(void)pthread_setname_np(e->thread, "checkpoint");
