@@ -5,6 +5,7 @@
 #include "store/store.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -337,6 +338,50 @@ START_TEST(test_a_held_clock_goes_by_the_boot_clock)
 }
 END_TEST
 
+/* Takes numbers until it is killed, telling each after it has it. */
+static void take_until_killed(int out)
+{
+	struct store *s;
+	uint64_t numbers[2];
+
+	if (store_open(path, &plainly, NULL, &s))
+		_exit(1);
+	while (!store_new_id(s, &numbers[0]) && !store_new_seq(s, &numbers[1]))
+		if (write(out, numbers, sizeof(numbers)) != sizeof(numbers))
+			break;
+	_exit(1);
+}
+
+START_TEST(test_numbers_stay_unique_when_the_process_is_killed)
+{
+	uint64_t numbers[2], last[2] = { 0, 0 };
+	int out[2], status;
+
+	make();
+	for (int round = 0; round < 8; round++) {
+		pid_t child;
+
+		ck_assert_int_eq(pipe(out), 0);
+		child = fork();
+		if (!child)
+			take_until_killed(out[1]);
+		close(out[1]);
+		for (int i = 0; i < 700 * round + 1; i++) {
+			if (read(out[0], numbers, sizeof(numbers)) != sizeof(numbers) ||
+			    numbers[0] <= last[0] || numbers[1] <= last[1])
+				ck_abort_msg("round %d, number %d", round, i);
+			memcpy(last, numbers, sizeof(last));
+		}
+		kill(child, SIGKILL);
+		/* What it told before it died counts too. */
+		while (read(out[0], numbers, sizeof(numbers)) == sizeof(numbers))
+			memcpy(last, numbers, sizeof(last));
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		close(out[0]);
+	}
+}
+END_TEST
+
 /* ---- keys --------------------------------------------------------------- */
 
 START_TEST(test_the_key_can_be_changed)
@@ -395,6 +440,7 @@ int main(void)
 	tcase_add_test(t, test_reading_only_changes_nothing);
 	tcase_add_test(t, test_damaged_settings_are_damage);
 	tcase_add_test(t, test_a_held_clock_goes_by_the_boot_clock);
+	tcase_add_test(t, test_numbers_stay_unique_when_the_process_is_killed);
 	tcase_add_test(t, test_the_key_can_be_changed);
 	tcase_add_test(t, test_closing_nothing_is_fine);
 	suite_add_tcase(suite, t);
