@@ -34,7 +34,7 @@ static enum walk measure_visit(void *data, const struct place *at, const struct 
 	return WALK_ON;
 }
 
-static int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes)
+int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes)
 {
 	struct measure m = { .batch = item->deletion.batch, .bytes = S_ISREG(item->mode) ? item->size : 0 };
 	int result = S_ISDIR(item->mode) ? walk_below(l, item->id, measure_visit, &m) : 0;

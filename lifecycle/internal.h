@@ -53,6 +53,8 @@ struct reach {
 /* All that a deletion in a directory needs to know of what is above it. */
 struct rules {
 	uint64_t directory; /* 0: empty slot of the cache */
+	uint64_t generation; /* of the cache, when it was kept */
+	uint64_t capped; /* the nearest directory that sets trash_max */
 	struct policy policy;
 	struct policy_values user, trusted;
 	struct reach reach; /* of those above it */
@@ -319,6 +321,26 @@ void restore_revive(struct item *item, int64_t now_ns);
 int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch, const struct place *top);
 int restore_tell(struct restoring *r, uint64_t count); /* 0 or -EINTR */
 
+/* ---- cap.c: trash_max --------------------------------------------------------------- */
+
+#define CAPS 16 /* directories with a cap in force whose trash is kept count of */
+
+/* What is known of the trash below a directory that sets trash_max. */
+struct cap {
+	uint64_t directory; /* 0: unused */
+	int64_t limit; /* as last seen */
+	uint64_t bytes; /* no less than what is there ... */
+	bool known; /* ... if this is set */
+	uint64_t used; /* when it was last needed: the least is forgotten first */
+};
+
+/* Something of that size went to the trash where `rules` are in force. Lock held. */
+void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole);
+/* Evicts the oldest entries of what is over its cap. The lock is not held. *budget as destroy_entry's. */
+int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total);
+/* Bytes that an entry holds, with all that went with it. */
+int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes);
+
 /* ---- sweeper.c ---------------------------------------------------------------------- */
 
 struct sweeper {
@@ -346,6 +368,8 @@ struct lifecycle {
 	struct created created;
 	struct open_batch *batches; /* by lock */
 	struct key prune_from; /* by lock: where batch_prune goes on */
+	struct cap caps[CAPS]; /* by lock */
+	uint64_t cap_uses; /* by lock */
 	struct watch watch;
 	struct sweeper sweeper;
 };

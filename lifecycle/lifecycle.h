@@ -102,6 +102,7 @@ struct removal {
 	bool temporary;
 	void *batch; /* private */
 	uint64_t due_batch; /* private: of the row in EXP, if not deletion.batch */
+	bool whole; /* private: a directory goes with what is in it */
 };
 int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
 			      uint64_t replaced_by, struct tree_directory *parent, const struct item *victim);
@@ -268,7 +269,7 @@ struct policy {
 	uint32_t versions; /* 16; replaced ones of one name kept */
 	int64_t temporary_ns; /* 60 s; 0 = off */
 	int64_t grace_ns; /* 10 min */
-	int64_t trash_max; /* bytes, 0 = none */
+	int64_t trash_max; /* bytes of the trash below the directory that sets it, 0 = no limit; the oldest go first */
 	bool protect;
 	bool hold;
 };

@@ -46,7 +46,7 @@ static bool rules_cached(struct rules_cache *cache, uint64_t directory, struct r
 	bool found;
 
 	pthread_mutex_lock(&cache->mutex);
-	found = slot->directory == directory;
+	found = slot->directory == directory && slot->generation == cache->generation;
 	if (found)
 		*ret_rules = *slot;
 	pthread_mutex_unlock(&cache->mutex);
@@ -57,8 +57,10 @@ static bool rules_cached(struct rules_cache *cache, uint64_t directory, struct r
 static void rules_keep(struct rules_cache *cache, const struct rules *rules, uint64_t generation)
 {
 	pthread_mutex_lock(&cache->mutex);
-	if (cache->generation == generation)
+	if (cache->generation == generation) {
 		*rules_slot(cache, rules->directory) = *rules;
+		rules_slot(cache, rules->directory)->generation = generation;
+	}
 	pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -66,8 +68,6 @@ void lifecycle_note_directory_changed(struct lifecycle *l)
 {
 	pthread_mutex_lock(&l->rules.mutex);
 	l->rules.generation++;
-	for (size_t i = 0; i < RULES_CACHE_SIZE; i++)
-		l->rules.slots[i].directory = 0;
 	pthread_mutex_unlock(&l->rules.mutex);
 }
 
@@ -101,8 +101,11 @@ static int values_from_list(struct rules *rules, const uint8_t *list, size_t siz
 
 	while ((result = record_xattr_next(list, size, &at, &name, &value, &value_size)) > 0)
 		if (lifecycle_policy_name(name) &&
-		    !policy_parse_value(name, (const char *)value, value_size, &which, &number, NULL))
+		    !policy_parse_value(name, (const char *)value, value_size, &which, &number, NULL)) {
 			values_set(name[0] == 'u' ? &rules->user : &rules->trusted, which, number);
+			if (which == POLICY_TRASH_MAX)
+				rules->capped = rules->directory;
+		}
 	return result;
 }
 

@@ -266,6 +266,8 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 	w.now_ns = watch_steady_ns(l, &r.paused);
 	if (!r.paused)
 		result = sweep_due(&w);
+	if (!result)
+		result = cap_enforce(l, &w.budget, &w.total);
 	step_release(&w.step);
 	r.destroyed = w.total.items;
 	r.bytes = w.total.bytes;

@@ -176,6 +176,7 @@ int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *
 	policy = rules.policy;
 	*r = (struct removal){ .actor = actor, .cause = cause, .replaced_by = replaced_by, .victim = *victim };
 	r->deletion = (struct deletion){ .cause = cause, .replaced_by = replaced_by };
+	r->whole = whole;
 	r->from = (struct place){ .directory = parent->id, .state = KEY_ACT };
 	memcpy(r->from.name, victim->name, sizeof(r->from.name));
 	/* Before any number is drawn: a wall clock that jumped must not get into it. */
@@ -395,6 +396,8 @@ static void removal_tell(struct lifecycle *l, const struct removal *r)
 
 void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committed)
 {
+	struct rules rules;
+
 	if (committed) {
 		if (r->batch)
 			batch_count(l, r->batch, r->to.seq, S_ISREG(r->victim.mode) ? r->victim.size : 0);
@@ -404,6 +407,8 @@ void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committ
 		removal_tell(l, r);
 		if (r->cause == ITEM_REPLACED)
 			evict_versions(l, r);
+		if (!rules_load(l, r->to.directory, &rules))
+			cap_note(l, &rules, r->victim.flags & ITEM_REFERENCE ? &r->link : &r->victim, r->whole);
 		sweeper_expect(l, destroy_at_once(l, r));
 	}
 	store_value_release(&r->link_value);

@@ -352,6 +352,53 @@ FIXTURE_TEST(emptying_asks_for_rights)
 	ck_assert(is_shown(f, KEY_ID_ROOT, "a"));
 }
 
+/* ---- caps ----------------------------------------------------------------------------- */
+
+FIXTURE_TEST(oldest_entries_go_when_the_trash_is_over_its_cap)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t tree = make_directory(f, d, "tree");
+	char name[16];
+
+	set_policy(f, d, "user.ddbfs.trash_max", "10000");
+	make_big_file(f, KEY_ID_ROOT, "outside", 50000);
+	make_big_file(f, tree, "f", 3000);
+	make_big_file(f, tree, "g", 3000);
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		make_big_file(f, d, name, 3000);
+	}
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "outside");
+	fixture_pass(f, MINUTE);
+	rm_rf(f, d, "tree");
+	fixture_pass(f, MINUTE);
+	rm(f, d, "f0");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, d), 2);
+	fixture_pass(f, MINUTE);
+	rm(f, d, "f1");
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, d, "tree"));
+	ck_assert_uint_eq(count_shown(f, d), 2);
+	rm(f, d, "f2");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, d), 3);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "outside"));
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 3);
+}
+
+FIXTURE_TEST(without_a_cap_nothing_is_evicted)
+{
+	for (int i = 0; i < 5; i++) {
+		make_big_file(f, KEY_ID_ROOT, "f", 100000);
+		fixture_pass(f, HOUR);
+		rm(f, KEY_ID_ROOT, "f");
+		sweep(f, NULL);
+	}
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 5);
+}
+
 /* ---- the clock --------------------------------------------------------------------- */
 
 FIXTURE_TEST(jump_of_a_year_hides_but_destroys_nothing)
@@ -535,6 +582,8 @@ int main(void)
 	tcase_add_test(tcase, emptying_spares_the_young);
 	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
 	tcase_add_test(tcase, emptying_asks_for_rights);
+	tcase_add_test(tcase, oldest_entries_go_when_the_trash_is_over_its_cap);
+	tcase_add_test(tcase, without_a_cap_nothing_is_evicted);
 	tcase_add_test(tcase, jump_of_a_year_hides_but_destroys_nothing);
 	tcase_add_test(tcase, confirmed_jump_destroys);
 	tcase_add_test(tcase, steady_day_confirms_a_jump);

@@ -1,0 +1,228 @@
+/*
+ * cap.c - trash_max: when the trash below a directory is over its cap, its oldest
+ * entries go, whole.
+ *
+ * Nothing keeps exact sums by directory: every deletion would have to write all
+ * the way up. Instead each cap that was met lately has a bound in memory, which
+ * deletions raise and nothing lowers. Only when the bound passes the cap are the
+ * entries below the directory measured; a pass that evicts goes down to nine
+ * tenths, so that this is rare.
+ */
+#include <sys/stat.h>
+
+#include "lifecycle/internal.h"
+
+/* ---- bounds ------------------------------------------------------------------------ */
+
+static struct cap *cap_slot(struct lifecycle *l, uint64_t directory)
+{
+	struct cap *oldest = &l->caps[0];
+
+	for (size_t i = 0; i < CAPS; i++) {
+		if (l->caps[i].directory == directory)
+			return &l->caps[i];
+		if (l->caps[i].used < oldest->used)
+			oldest = &l->caps[i];
+	}
+	*oldest = (struct cap){ .directory = directory };
+	return oldest;
+}
+
+static bool cap_is_over(const struct cap *cap)
+{
+	return cap->directory && cap->limit > 0 && (!cap->known || cap->bytes > (uint64_t)cap->limit);
+}
+
+void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole)
+{
+	struct cap *cap;
+
+	if (!rules->policy.trash_max || !rules->capped)
+		return;
+	cap = cap_slot(l, rules->capped);
+	cap->used = ++l->cap_uses;
+	cap->limit = rules->policy.trash_max;
+	cap->bytes += S_ISREG(item->mode) ? item->size : 0;
+	if (whole && S_ISDIR(item->mode))
+		cap->known = false;
+	if (cap_is_over(cap))
+		sweeper_expect(l, lifecycle_now_ns(l));
+}
+
+/* One that is over; false: none is. */
+static bool cap_next(struct lifecycle *l, struct cap *ret_cap)
+{
+	bool found = false;
+
+	lifecycle_lock(l);
+	for (size_t i = 0; i < CAPS && !found; i++) {
+		found = cap_is_over(&l->caps[i]);
+		if (found)
+			*ret_cap = l->caps[i];
+	}
+	lifecycle_unlock(l);
+	return found;
+}
+
+/* What was noted while it was measured is added once more: the bound may be too high, never too low. */
+static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t bytes)
+{
+	lifecycle_lock(l);
+	for (size_t i = 0; i < CAPS; i++) {
+		struct cap *cap = &l->caps[i];
+
+		if (cap->directory != before->directory)
+			continue;
+		cap->bytes = bytes + (cap->bytes - before->bytes);
+		cap->known = true;
+	}
+	lifecycle_unlock(l);
+}
+
+static void cap_drop(struct lifecycle *l, uint64_t directory)
+{
+	lifecycle_lock(l);
+	for (size_t i = 0; i < CAPS; i++)
+		if (l->caps[i].directory == directory)
+			l->caps[i] = (struct cap){ 0 };
+	lifecycle_unlock(l);
+}
+
+/* ---- the entries below a directory ---------------------------------------------------- */
+
+struct capped {
+	struct lifecycle *l;
+	uint64_t directory;
+	uint64_t bytes; /* of all that is counted */
+	uint64_t target; /* evict while there are more bytes; UINT64_MAX: only measure */
+	uint64_t *budget;
+	struct destroyed *total;
+};
+
+/* Whether the row is a top entry below the directory: 1, 0, negative errno. */
+static int is_counted(struct capped *c, const struct place *at, const struct item *item)
+{
+	struct standing st;
+	int result = standing_load(c->l, at, item, &st);
+
+	/* What is purged is on its way out. */
+	if (result || !place_equal(&st.top, at) || item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED))
+		return result == -ENOENT ? 0 : result;
+	if (c->directory == KEY_ID_ROOT)
+		return 1;
+	result = tree_is_below(c->l->store, at->directory, c->directory, NULL);
+	return result == -ENOENT ? 0 : result;
+}
+
+/* Names of one file in several entries weigh once: with the first of them. */
+static int weigh(struct capped *c, const struct item *item, uint64_t *ret_bytes)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct item link;
+	int result;
+
+	if (!(item->flags & ITEM_REFERENCE))
+		return measure_entry(c->l, item, ret_bytes);
+	result = record_get_link(c->l->store, item->id, true, &value, &link);
+	*ret_bytes = !result && !link.links_live ? link.size / link.links_total : 0;
+	return util_min(result, 0);
+}
+
+static int evict(struct capped *c, const struct place *at, uint64_t bytes)
+{
+	int result = destroy_entry(c->l, at, COUNTER_DESTROYED_EVICTED, c->budget, c->total);
+
+	if (!result)
+		c->bytes -= util_min(bytes, c->bytes);
+	/* What is on hold or open stays, and the next one goes. */
+	return result == -EPERM || result == -EBUSY ? 0 : result;
+}
+
+static int capped_row(struct capped *c, const struct store_row *store_row)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct trash_row row;
+	struct place at;
+	struct item item;
+	uint64_t bytes;
+	int result;
+
+	if (store_row->damaged || record_decode_trash(store_codec(c->l->store), &store_row->value, &row))
+		return 0;
+	result = standing_row_item(c->l, &row.key, true, &at, &value, &item);
+	if (result)
+		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
+	result = is_counted(c, &at, &item);
+	if (result != 1)
+		return result;
+	result = weigh(c, &item, &bytes);
+	if (result)
+		return result;
+	if (c->target == UINT64_MAX) {
+		c->bytes += bytes;
+		return 0;
+	}
+	return evict(c, &at, bytes);
+}
+
+static bool capped_done(const struct capped *c)
+{
+	return c->target != UINT64_MAX && (c->bytes <= c->target || !*c->budget);
+}
+
+/* Oldest first. */
+static int capped_walk(struct capped *c)
+{
+	struct store_query query = { .attributes_only = true };
+	struct key next;
+	bool more = true;
+	int result = 0;
+
+	key_range_trash(0, INT64_MAX, &query.range);
+	while (more && !result && !capped_done(c)) {
+		struct store_page page = { 0 };
+
+		result = store_query(c->l->store, &query, &page);
+		if (result)
+			return result;
+		for (size_t i = 0; i < page.count && !result && !capped_done(c); i++)
+			result = capped_row(c, &page.rows[i]);
+		more = page.more;
+		next = page.next;
+		query.after = &next;
+		store_page_release(&page);
+	}
+	return util_min(result, 0);
+}
+
+static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t *budget, struct destroyed *total)
+{
+	struct capped c = { .l = l, .directory = cap->directory, .target = UINT64_MAX, .budget = budget, .total = total };
+	struct rules rules;
+	int result = rules_load(l, cap->directory, &rules);
+
+	/* The policy is no longer set there, or the directory is gone. */
+	if (result || rules.capped != cap->directory || !rules.policy.trash_max) {
+		cap_drop(l, cap->directory);
+		return result == -ENOENT ? 0 : result;
+	}
+	result = capped_walk(&c);
+	if (!result && c.bytes > (uint64_t)rules.policy.trash_max) {
+		c.target = (uint64_t)rules.policy.trash_max / 10 * 9;
+		result = capped_walk(&c);
+	}
+	if (!result)
+		cap_settle(l, cap, c.bytes);
+	return result;
+}
+
+int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total)
+{
+	struct cap cap;
+	int result = 0;
+
+	/* Each is looked at once: one that stays over (on hold, open) waits for the next deletion. */
+	for (unsigned i = 0; i < CAPS && *budget && !result && cap_next(l, &cap); i++)
+		result = cap_enforce_one(l, &cap, budget, total);
+	return result;
+}
