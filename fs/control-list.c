@@ -4,7 +4,8 @@
  * In: path; of filters since_ns (an age), uid, name (a pattern), limit.
  * Rows: path (where it was), trash_path (where it is to be seen), shown_path
  * (where it was, with the name that tells it from others), type, size,
- * deleted_at_ns, expires_at_ns, uid, gid, pid, command, cause, batch, id.
+ * expires_at_ns, cause, id; of what was deleted itself, not with its directory:
+ * deleted_at_ns, uid, gid, pid, command, batch.
  *
  * Directories wait in a list rather than on the stack, since trees may be deep;
  * rows are taken a page at a time, so that nothing is said while lifecycle is
@@ -109,23 +110,31 @@ static void set_path(json_t *row, const char *key, const char *directory, const 
 		bytes_to_json(row, key, path);
 }
 
-static void say_row(struct listing *l, const struct pending *in, const struct found *f)
+/* Who, when, with what. */
+static void set_deletion(json_t *row, const struct found *f)
 {
 	const struct deletion *d = &f->item.deletion;
 	char batch[24];
-	json_t *row = json_pack("{ss sI sI sI ss sI}", "type", type_name(f->item.mode), "size",
-				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0), "deleted_at_ns",
-				(json_int_t)f->at.seq, "expires_at_ns", (json_int_t)f->expires_ns,
-				"cause", cause_name(f), "id", (json_int_t)f->item.id);
+
+	snprintf(batch, sizeof(batch), "%llu", (unsigned long long)d->batch);
+	json_object_update_new(row, json_pack("{sI sI sI sI ss}", "deleted_at_ns", (json_int_t)f->at.seq,
+					      "uid", (json_int_t)d->uid, "gid", (json_int_t)d->gid,
+					      "pid", (json_int_t)d->pid, "batch", batch));
+	bytes_to_json(row, "command", d->command);
+}
+
+static void say_row(struct listing *l, const struct pending *in, const struct found *f)
+{
+	json_t *row = json_pack("{ss sI sI ss sI}", "type", type_name(f->item.mode), "size",
+				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0),
+				"expires_at_ns", (json_int_t)f->expires_ns, "cause", cause_name(f),
+				"id", (json_int_t)f->item.id);
 
 	set_path(row, "path", in->path, f->at.name);
 	set_path(row, "shown_path", in->shown, f->shown);
 	set_path(row, "trash_path", in->view, f->shown);
-	snprintf(batch, sizeof(batch), "%llu", (unsigned long long)d->batch);
-	json_object_update_new(row, json_pack("{sI sI sI ss}", "uid", (json_int_t)d->uid, "gid",
-					      (json_int_t)d->gid, "pid", (json_int_t)d->pid,
-					      "batch", batch));
-	bytes_to_json(row, "command", d->command);
+	if (f->item.flags & ITEM_DELETION)
+		set_deletion(row, f);
 	job_row(l->job, row);
 	l->said++;
 }

@@ -18,7 +18,11 @@
 #include "store/util.h"
 
 #define WAIT_NS (CLOCK_SECOND_NS / 10) /* that a call waits for output */
-#define SILENCE_NS (60 * CLOCK_SECOND_NS) /* after which nobody will ask any more */
+/* Without a call, after which nobody will ask any more: of a process that lives, of one not known. */
+#define SILENCE_NS (3600 * CLOCK_SECOND_NS)
+#define SILENCE_UNKNOWN_NS (60 * CLOCK_SECOND_NS)
+#define LOOK_NS \
+	(2 * CLOCK_SECOND_NS) /* how often a job that waits looks whether its caller lives */
 #define OUTPUT_HIGH (256u << 10) /* a listing waits above this */
 #define OUTPUT_MAX (64u << 20) /* what a job may have said at most: rows beyond are dropped */
 #define JOBS_MAX 64
@@ -49,6 +53,16 @@ static void wait_until(struct job *j, int64_t deadline_ns)
 	const struct timespec deadline = { deadline_ns / CLOCK_SECOND_NS, deadline_ns % CLOCK_SECOND_NS };
 
 	pthread_cond_timedwait(&j->changed, &j->control->lock, &deadline);
+}
+
+/* Whether nobody will ask after the job any more. A reader may stop for long at a pager's page, so its life counts. */
+static bool is_abandoned(const struct job *j)
+{
+	int64_t silence = monotonic_ns() - j->asked_ns;
+
+	if (!j->actor.pid)
+		return silence > SILENCE_UNKNOWN_NS;
+	return silence > SILENCE_NS || (kill((pid_t)j->actor.pid, 0) < 0 && errno == ESRCH);
 }
 
 /* ---- what a job says ----------------------------------------------------------- */
@@ -96,7 +110,7 @@ bool job_cancelled(struct job *j)
 	bool cancelled;
 
 	pthread_mutex_lock(&j->control->lock);
-	if (monotonic_ns() - j->asked_ns > SILENCE_NS)
+	if (is_abandoned(j))
 		j->cancelled = true;
 	cancelled = j->cancelled;
 	pthread_mutex_unlock(&j->control->lock);
@@ -176,12 +190,8 @@ bool job_throttle(struct job *j)
 
 	pthread_mutex_lock(&j->control->lock);
 	while (j->size > OUTPUT_HIGH && !j->cancelled) {
-		int64_t deadline = j->asked_ns + SILENCE_NS;
-
-		if (monotonic_ns() > deadline)
-			j->cancelled = true;
-		else
-			wait_until(j, deadline);
+		wait_until(j, monotonic_ns() + LOOK_NS);
+		j->cancelled = j->cancelled || is_abandoned(j);
 	}
 	stop = j->cancelled;
 	pthread_mutex_unlock(&j->control->lock);
@@ -310,7 +320,7 @@ static void collect(struct control *c)
 	pthread_mutex_lock(&c->lock);
 	for (struct job *j = c->jobs; j; j = next) {
 		next = j->next;
-		if (!j->ended || j->callers || monotonic_ns() - j->asked_ns <= SILENCE_NS)
+		if (!j->ended || j->callers || !is_abandoned(j))
 			continue;
 		unlink_job(c, j);
 		j->next = old;

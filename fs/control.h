@@ -8,8 +8,8 @@
  * object, `{"verb": "undo", ...}`; its answer has a job number and what output
  * there is so far; further calls with that number bring more until `done`. A
  * further call with text of its own, `{"cancel": true}`, stops the job between
- * two steps; so does silence for 60 s. Jobs act with the uid, gid and groups of
- * the caller of the first call and answer only that uid.
+ * two steps; so does the end of the process that asked. Jobs act with the uid,
+ * gid and groups of the caller of the first call and answer only that uid.
  *
  * The output is a stream of bytes: lines of JSON, each ended by '\n'; one may
  * arrive in pieces. {"row": {...}}, {"progress": {"done": n, "total": n}} (a

@@ -209,7 +209,8 @@ static int converse(struct call *k, struct control_message *m)
 
 	while (!error && !m->done) {
 		m->size = 0;
-		if (!k->cancelled && interrupt_seen(k->interrupt)) {
+		/* Also when nobody reads the answer any more, as after `| head`: the daemon need not go on. */
+		if (!k->cancelled && (interrupt_seen(k->interrupt) || print_is_unread())) {
 			m->size = sizeof(cancel) - 1;
 			memcpy(m->text, cancel, m->size);
 			k->cancelled = true;

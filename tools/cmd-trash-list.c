@@ -49,21 +49,24 @@ static void print_text(struct listing *l, json_t *row)
 		user[PRINT_TIME_MAX];
 	_cleanup_free_ char *inner = NULL, *shown = NULL, *path = NULL, *command = NULL, *by = NULL;
 	bool directory = !strcmp(text(row, "type"), "directory");
+	bool deleted_itself = json_object_get(row, "deleted_at_ns") != NULL;
 
-	if (bytes_from_json(row, "shown_path", &inner) || bytes_from_json(row, "command", &command))
+	if (bytes_from_json(row, "shown_path", &inner))
 		return;
+	bytes_from_json(row, "command", &command);
 	shown = client_shown(l->client, inner);
 	path = print_quoted(shown);
-	by = print_quoted(command);
-	table_row(&l->table, (const char *[]){
-				     print_time(integer(row, "deleted_at_ns"), deleted),
-				     print_time(integer(row, "expires_at_ns"), expires),
-				     directory ? "dir" : print_size((uint64_t)integer(row, "size"), size),
-				     print_user((uint32_t)integer(row, "uid"), user),
-				     by,
-				     text(row, "cause"),
-				     path,
-			     });
+	by = print_quoted(command ? command : "-");
+	table_row(&l->table,
+		  (const char *[]){
+			  print_time(integer(row, "deleted_at_ns"), deleted),
+			  print_time(integer(row, "expires_at_ns"), expires),
+			  directory ? "dir" : print_size((uint64_t)integer(row, "size"), size),
+			  deleted_itself ? print_user((uint32_t)integer(row, "uid"), user) : "-",
+			  by,
+			  text(row, "cause"),
+			  path,
+		  });
 }
 
 static void print_row(struct listing *l, json_t *row)

@@ -118,8 +118,12 @@ static int open_store(struct daemon *d, struct store **ret_store)
 	int result = store_open(d->plan->store, &open_options, &report, ret_store);
 
 	credentials_release(d->plan->credentials);
-	if (result)
-		d->report.code = words_open(d->plan->store, result, &report, d->report.words);
+	if (!result)
+		return 0;
+	d->report.code = words_open(d->plan->store, result, &report, d->report.words);
+	if (d->report.code == EXIT_DAMAGE)
+		strncat(d->report.words, "; 'ddbfs check' may say more",
+			WORDS_MAX - strlen(d->report.words) - 1);
 	return result;
 }
 

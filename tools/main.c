@@ -5,9 +5,13 @@
  * helper that mount(8) and umount(8) look for.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "store/util.h"
 #include "tools/cmd.h"
@@ -21,11 +25,24 @@ static void set_locale(void)
 		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+/* So that no file that is opened later is taken for one of them. */
+static void keep_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			exit(EXIT_FAILED);
+}
+
 /* What could not be printed must not look like success. */
 static int flush(int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
+	/* Nobody reads any more: ends as other programs do. */
+	if (print_is_unread()) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
 	fprintf(stderr, "ddbfs: standard output: %s\n", strerror(errno));
 	return code == EXIT_DONE ? EXIT_FAILED : code;
 }
@@ -97,7 +114,9 @@ int main(int argc, char **argv)
 	const char *name = argc > 0 ? strrchr(argv[0], '/') : NULL;
 
 	name = name ? name + 1 : argc > 0 ? argv[0] : "ddbfs";
+	keep_standard_descriptors();
 	set_locale();
+	signal(SIGPIPE, SIG_IGN);
 	if (!strcmp(name, "mount.ddbfs") || !strcmp(name, "mount.fuse.ddbfs"))
 		return flush(helper_mount(argc - 1, argv + 1));
 	if (!strcmp(name, "umount.ddbfs") || !strcmp(name, "umount.fuse.ddbfs"))

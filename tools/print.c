@@ -1,5 +1,6 @@
 #include "tools/print.h"
 
+#include <poll.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -228,6 +229,13 @@ const char *print_user(uint32_t uid, char buffer[PRINT_TIME_MAX])
 const char *print_plural(uint64_t count, const char *one, const char *many)
 {
 	return count == 1 ? one : many;
+}
+
+bool print_is_unread(void)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
 }
 
 void print_json(const json_t *object)

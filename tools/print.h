@@ -10,6 +10,7 @@
 #define TOOLS_PRINT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -31,6 +32,9 @@ const char *print_duration(int64_t ns, char buffer[PRINT_TIME_MAX]);
 const char *print_user(uint32_t uid, char buffer[PRINT_TIME_MAX]);
 /* "1 entry", "3 entries". */
 const char *print_plural(uint64_t count, const char *one, const char *many);
+
+/* Whether whoever read standard output is gone. */
+bool print_is_unread(void);
 
 /* One line of JSON on standard output. */
 void print_json(const json_t *object);

@@ -52,8 +52,8 @@ int words_open(const char *path, int result, const struct store_open_report *rep
 			 text ? text : "wrong passphrase or key file; nothing was changed");
 		return EXIT_WRONG_KEY;
 	case STORE_DAMAGED:
-		snprintf(ret_words, WORDS_MAX, "%s: damaged: %s; 'ddbfs check' names what is affected",
-			 quoted, text ? text : "its structure does not verify");
+		snprintf(ret_words, WORDS_MAX, "%s: damaged: %s", quoted,
+			 text ? text : "its structure does not verify");
 		return EXIT_DAMAGE;
 	default:
 		return words_errno(quoted, result, ret_words);

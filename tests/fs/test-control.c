@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fs/bytes.h"
 #include "fs/control.h"
@@ -74,7 +76,9 @@ static int ask(const struct actor *actor, const char *request)
 {
 	_cleanup_free_ struct control_message *m = calloc(1, sizeof(*m));
 	struct buffer b = { 0 };
+	struct actor living = *actor;
 
+	living.pid = (uint32_t)getpid(); /* a job ends with the process that asked */
 	json_decref(rows);
 	json_decref(last);
 	rows = json_array();
@@ -82,7 +86,7 @@ static int ask(const struct actor *actor, const char *request)
 	m->size = (uint32_t)strlen(request);
 	memcpy(m->text, request, m->size);
 	do {
-		ck_assert_int_eq(control_call(control, actor, m), 0);
+		ck_assert_int_eq(control_call(control, &living, m), 0);
 		buffer_append(&b, m->text, m->size);
 		m->size = 0;
 	} while (!m->done);
@@ -652,6 +656,41 @@ START_TEST(a_job_answers_its_owner_alone)
 }
 END_TEST
 
+/* A listing that waits for its reader must not wait for a dead one. */
+START_TEST(a_job_ends_with_the_process_that_asked)
+{
+	_cleanup_free_ struct control_message *m = calloc(1, sizeof(*m));
+	static const char request[] = "{\"verb\":\"list\",\"path\":\"/\"}";
+	struct actor dead;
+	int64_t begun;
+	pid_t pid = fork();
+	char name[32];
+
+	if (pid == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	open_tree(_i, false);
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "file%u", i);
+		test_file(&t, KEY_ID_ROOT, name, "");
+		test_remove(&t, KEY_ID_ROOT, name);
+	}
+	dead = t.root;
+	dead.pid = (uint32_t)pid;
+	m->size = sizeof(request) - 1;
+	memcpy(m->text, request, m->size);
+	ck_assert_int_eq(control_call(control, &dead, m), 0);
+	begun = clock_boot_ns(clock_system());
+	while (!m->done) {
+		m->size = 0;
+		ck_assert_int_eq(control_call(control, &dead, m), 0);
+	}
+	ck_assert_int_lt(clock_boot_ns(clock_system()) - begun, 30 * CLOCK_SECOND_NS);
+	ck_assert_ptr_nonnull(strstr(m->text, "\"exit\":130"));
+	close_tree();
+}
+END_TEST
+
 START_TEST(too_many_jobs_are_refused)
 {
 	_cleanup_free_ struct control_message *m = calloc(1, sizeof(*m));
@@ -707,6 +746,7 @@ int main(void)
 	tcase_add_loop_test(all, stats_are_an_exposition, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, nonsense_is_refused, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, a_job_answers_its_owner_alone, 0, TEST_ENGINES);
+	tcase_add_loop_test(all, a_job_ends_with_the_process_that_asked, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, too_many_jobs_are_refused, 0, TEST_ENGINES);
 	suite_add_tcase(suite, all);
 	return test_main(suite);
