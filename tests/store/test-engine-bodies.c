@@ -359,7 +359,7 @@ TCase *engine_bodies(void)
 {
 	TCase *t = tcase_create("bodies");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 120);
 	add_engine_test(t, test_what_was_never_written_is_zeros);
 	add_engine_test(t, test_bytes_are_read_back);
 	add_engine_test(t, test_a_sparse_body_occupies_what_it_holds);

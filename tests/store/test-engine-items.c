@@ -527,7 +527,7 @@ TCase *engine_items(void)
 {
 	TCase *t = tcase_create("items");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 120);
 	add_engine_test(t, test_an_absent_item_is_absent);
 	add_engine_test(t, test_a_put_item_is_read_back);
 	add_engine_test(t, test_content_is_null_only_when_not_asked_for);

@@ -206,7 +206,7 @@ TCase *engine_memory(void)
 {
 	TCase *t = tcase_create("memory");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 120);
 	tcase_add_test(t, test_limits_are_the_strictest);
 	tcase_add_test(t, test_a_conflict_comes_at_the_nth);
 	tcase_add_test(t, test_an_error_leaves_nothing_done);

@@ -159,7 +159,7 @@ TCase *engine_numbers(void)
 {
 	TCase *t = tcase_create("numbers");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 120);
 	add_engine_test(t, test_ids_are_never_given_twice);
 	add_engine_test(t, test_seqs_increase_while_the_clock_stands_still);
 	add_engine_test(t, test_seqs_follow_the_clock);

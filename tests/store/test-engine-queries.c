@@ -311,7 +311,7 @@ TCase *engine_queries(void)
 {
 	TCase *t = tcase_create("queries");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 120);
 	add_engine_test(t, test_a_directory_is_listed_in_order);
 	add_engine_test(t, test_reading_goes_on_after_any_key);
 	add_engine_test(t, test_after_may_lie_outside_of_the_range);

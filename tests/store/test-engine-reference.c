@@ -246,7 +246,7 @@ TCase *engine_reference(void)
 {
 	TCase *t = tcase_create("reference");
 
-	tcase_set_timeout(t, 100);
+	tcase_set_timeout(t, 200);
 	add_engine_test(t, test_random_operations_agree_with_the_reference);
 	return t;
 }

@@ -203,7 +203,7 @@ TCase *engine_threads(void)
 {
 	TCase *t = tcase_create("threads");
 
-	tcase_set_timeout(t, 100);
+	tcase_set_timeout(t, 200);
 	add_engine_test(t, test_no_update_is_lost);
 	add_engine_test(t, test_adding_commutes);
 	add_engine_test(t, test_no_transaction_is_seen_half);

@@ -291,7 +291,7 @@ int main(void)
 	Suite *suite = suite_create("store/nomem");
 	TCase *t = tcase_create("nomem");
 
-	tcase_set_timeout(t, 100);
+	tcase_set_timeout(t, 200);
 	tcase_add_loop_test(t, test_a_change_is_done_or_not, 0, 2);
 	tcase_add_loop_test(t, test_reading_fails_and_succeeds_again, 0, 2);
 	tcase_add_loop_test(t, test_numbers_are_not_given_twice, 0, 2);

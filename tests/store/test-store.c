@@ -424,7 +424,7 @@ int main(void)
 	Suite *suite = suite_create("store/store");
 	TCase *t = tcase_create("store");
 
-	tcase_set_timeout(t, 30);
+	tcase_set_timeout(t, 120);
 	tcase_add_test(t, test_a_new_store_opens);
 	tcase_add_test(t, test_an_empty_directory_becomes_a_store);
 	tcase_add_test(t, test_nothing_is_made_over_something);
