@@ -54,14 +54,9 @@ busy_mount() {
 }
 
 dead_mount() {
-	local pid
-
 	echo acknowledged >f
 	mkdir d && echo x >d/g && rm -rf d
-	pid=$(daemon_pid)
-	cd /
-	kill -9 "$pid"
-	within_seconds 10 gives ENOTCONN stat "$mnt/x"
+	kill_daemon
 	exits 13 mount_up
 	says "$mnt"
 	mount_up --force-unmount

@@ -77,12 +77,20 @@ daemon_pid() {
 	for p in /proc/[0-9]*; do
 		# Of the daemon's command line, the one that serves this mount point.
 		if [ "$(readlink "$p/exe" 2>/dev/null)" = "$(readlink -f "$DDBFS")" ] &&
-			tr '\0' '\n' <"$p/cmdline" 2>/dev/null | grep -qxF -- "${1:-$mnt}"; then
+			tr '\0' '\n' <"$p/cmdline" 2>/dev/null | grep -qxF -- "$mnt"; then
 			echo "${p#/proc/}"
 			return 0
 		fi
 	done
 	return 1
+}
+
+# The daemon is gone, as by a crash, and so is its mount; what it answered is in the store.
+kill_daemon() {
+	kill -9 "$(daemon_pid)"
+	cd /
+	dead() { [ "$("$sys" stat "$mnt/$RANDOM")" = ENOTCONN ]; }
+	within_seconds 10 dead
 }
 
 # Ends a mount that no longer answers: aborts its connection, detaches it.

@@ -5,9 +5,9 @@
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 
-# A checksum of a store directory's bytes and names, to see that nothing was written.
+# A checksum of a store's bytes and names (but for who holds it), to see that nothing was written.
 bytes_of() {
-	(cd "$1" && find . -type f -exec md5sum {} + | sort | md5sum)
+	(cd "$1" && find . -type f ! -name 'lock*' -exec md5sum {} + | sort | md5sum)
 }
 
 options() {
@@ -104,9 +104,9 @@ stores() {
 damaged_stores() {
 	local f before kind
 
-	mkdir "$tmp/m" "$tmp/bad"
+	mkdir -p "$tmp/m" "$tmp/bad"
 	ddbfs init "$tmp/good"
-	for f in $(cd "$tmp/good" && find . -type f -size +0); do
+	for f in $(cd "$tmp/good" && find . -type f -size +0 ! -name 'lock*'); do
 		for kind in empty short noise; do
 			rm -rf "$tmp/bad"
 			cp -a --sparse=always "$tmp/good" "$tmp/bad"
@@ -139,11 +139,20 @@ util_min() {
 }
 
 newer_format() {
-	mkdir "$tmp/m"
+	mkdir -p "$tmp/m"
 	ddbfs init "$tmp/new"
-	# FORMAT.md: the format's number is a little-endian 32-bit one at offset 8 of `header`.
-	printf '\x63' | dd of="$tmp/new/header" bs=1 seek=8 conv=notrunc status=none
+	# As FORMAT.md says: another number at offset 8 of `header`, and the checksum that goes with it.
+	python3 - "$tmp/new/header" <<'TXT'
+import hashlib, sys
+h = bytearray(open(sys.argv[1], 'rb').read())
+h[8] = 99
+h[16:48] = hashlib.blake2b(bytes(h[48:]), digest_size=32, key=bytes(h[:16]) + bytes(16)).digest()
+open(sys.argv[1], 'wb').write(h)
+TXT
+	before=$(bytes_of "$tmp/new")
 	exits 10 ddbfs mount "$tmp/new" "$tmp/m"
+	says 99
+	equal "$before" "$(bytes_of "$tmp/new")" 'bytes of the store'
 	rm -rf "$tmp/new" "$tmp/m"
 }
 

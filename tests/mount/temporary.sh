@@ -23,6 +23,12 @@ by_another() {
 	equal 'log more' "$(xargs <.trash/log)" "a log that is still written"
 }
 
+by_what_the_creator_became() {
+	# The shell makes the file, then becomes rm: another program, the same process.
+	sh -c 'echo text >f; exec rm f'
+	content .trash/f text
+}
+
 renamed_is_no_temporary() {
 	# One process: create, rename, unlink. The rename made it a file of worth.
 	perl -e 'open(F, ">", "a") or die; print F "text"; close F; rename("a", "b") or die; unlink("b") or die'
@@ -87,6 +93,7 @@ space_of_temporaries() {
 mount_new
 it 'F3 a name removed by the process that made it makes no entry' by_its_creator
 it 'F3 a name removed by another process always does, in use or not' by_another
+it 'F3 a shell'\''s file, removed by the rm that the shell became, is kept' by_what_the_creator_became
 it 'F3 a file that was renamed is no temporary name' renamed_is_no_temporary
 it 'a file removed right after opening still works, and leaves nothing' linked_and_open
 it 'policy temporary=0 keeps them too' switched_off

@@ -83,7 +83,7 @@ listed() {
 	id=$(jq -rs 'map(select(.undone | not)) | sort_by(.id) | .[-2].id' "$tmp/batches")
 	ddbfs undo --dry-run
 	lists .
-	ddbfs undo "$id" 2>/dev/null || ddbfs undo . "$id"
+	ddbfs undo "$id"
 	content one 1
 	absent two
 }

@@ -116,7 +116,7 @@ moving_in_deletes() {
 	same_tree "$tmp/moved" d
 	rm -rf "$tmp/moved"
 	# A shell that stood in it never left it.
-	(cd d/sub && mv ../../d ../../.trash/ && mv ../../.trash/d ../.. && cat g >"$tmp/said")
+	(cd d/sub && mv "$d/d" "$d/.trash/" && mv "$d/.trash/d" "$d" && cat g >"$tmp/said")
 	content "$tmp/said" 2
 }
 
@@ -159,8 +159,12 @@ emptying() {
 	rm a/f? a/b/g?
 	ddbfs trash empty a/b
 	lists a/b/.trash
-	lists a/.trash f1 f2 f3
+	equal 'f1 f2 f3' "$(cd a/.trash && find . -type f -printf '%f\n' | sort | xargs)" 'what is left'
+	ddbfs undo
+	lists a/b/.trash g1 g2 g3
 	ddbfs trash empty --now .
+	lists a/b/.trash
+	ddbfs sweep .
 	lists a/.trash
 	lists .trash
 	exits 4 ddbfs trash restore a/f1
