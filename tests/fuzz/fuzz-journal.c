@@ -138,8 +138,9 @@ static void read_again(const struct log *l)
 		FUZZ_EXPECT(journal_replay(j, l->bases[0], state.durable_seq, check_record, &r) == 0);
 		FUZZ_EXPECT(r.last == state.end_seq);
 	}
+	/* A mark in a use before these two is told of by records that came after it, if any did. */
 	if (!l->files_hurt)
-		FUZZ_EXPECT(!state.damage && state.end_seq == l->seq && state.durable_seq == l->durable);
+		FUZZ_EXPECT(!state.damage && state.end_seq == l->seq && state.durable_seq <= l->durable);
 	journal_replayed(j);
 	journal_close(j);
 }
