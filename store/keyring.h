@@ -23,7 +23,7 @@
 
 #define KEYRING_FORMAT 1 /* the format this program writes and the newest it reads */
 #define KEYRING_STORE_ID_SIZE 16
-#define KEYRING_TRASH_NAME_MAX 64
+#define KEYRING_TRASH_NAME_MAX STORE_TRASH_NAME_MAX
 #define KEYRING_PASSPHRASE_MAX 1024
 #define KEYRING_KEY_FILE_MIN 32 /* what is shorter was typed by somebody: it is a passphrase */
 #define KEYRING_KEY_FILE_MAX (1 << 20)

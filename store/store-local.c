@@ -268,3 +268,18 @@ int store_change_key(const char *path, const struct store_credentials *old_crede
 		return result;
 	return keyring_change(dir_fd, old_credentials, new_credentials, replace);
 }
+
+int store_holder(const char *path, int *ret_pid)
+{
+	_cleanup_close_ int dir_fd = open_directory(path), lock_fd = -1;
+	pid_t holder = 0;
+	int result;
+
+	if (dir_fd < 0)
+		return dir_fd;
+	result = lock_take(dir_fd, false, &lock_fd, &holder);
+	if (result != -EBUSY)
+		return result == -ENOENT ? 0 : result;
+	*ret_pid = holder;
+	return 1;
+}

@@ -243,6 +243,8 @@ struct store_credentials {
 	const char *key_file; /* path; its bytes are the key */
 };
 
+#define STORE_TRASH_NAME_MAX 64 /* bytes */
+
 struct store_create_options {
 	struct store_credentials credentials;
 	enum store_names names;
@@ -305,6 +307,12 @@ int store_check_credentials(const struct store_credentials *credentials,
 /* Adds, or with `credentials` all NULL refuses; removes all other slots if `replace`. Needs the store open elsewhere by nobody. */
 int store_change_key(const char *path, const struct store_credentials *old_credentials,
 		     const struct store_credentials *new_credentials, bool replace);
+
+/*
+ * Whether some process has the store open: 1 and its number (0: not known), 0,
+ * negative errno.
+ */
+int store_holder(const char *path, int *ret_pid);
 
 const char *store_trash_name(const struct store *s); /* ".trash", or as the store was made */
 

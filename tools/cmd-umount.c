@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/lock.h"
+#include "store/store.h"
 #include "store/util.h"
 #include "tools/cmd.h"
 #include "tools/interrupt.h"
@@ -97,13 +97,9 @@ static int fail_detach(const struct arguments *a, const char *point, int error)
 /* Who holds the store's lock: for root, whom another user's daemon does not answer. 0: not known. */
 static pid_t holder(const char *store)
 {
-	_cleanup_close_ int directory = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int lock = -1;
-	pid_t pid = 0;
+	int pid;
 
-	if (directory < 0 || lock_take(directory, false, &lock, &pid) != -EBUSY)
-		return 0;
-	return pid;
+	return store_holder(store, &pid) == 1 ? pid : 0;
 }
 
 /* Its daemon answers. */

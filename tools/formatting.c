@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "lifecycle/tree.h"
-#include "store/keyring.h"
+#include "store/store.h"
 #include "store/util.h"
 #include "tools/print.h"
 #include "tools/words.h"
@@ -19,13 +19,13 @@ int formatting_check(const struct arguments *a)
 
 	if (!name)
 		return EXIT_DONE;
-	if (strlen(name) <= KEYRING_TRASH_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+	if (strlen(name) <= STORE_TRASH_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
 	    strcmp(name, "..") != 0 && strcmp(name, CONTROL_DIRECTORY) != 0)
 		return EXIT_DONE;
 	quoted = print_quoted(name);
 	return cmd_fail(a, EXIT_USAGE,
 			"--trash-name %s: give one name of 1 to %d bytes without '/', not '.', '..' or '%s'",
-			quoted, KEYRING_TRASH_NAME_MAX, CONTROL_DIRECTORY);
+			quoted, STORE_TRASH_NAME_MAX, CONTROL_DIRECTORY);
 }
 
 /* The number store.h gives a level; it is one of the option's choices. */

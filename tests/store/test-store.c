@@ -223,13 +223,19 @@ START_TEST(test_a_store_is_open_once)
 {
 	struct store_open_report report;
 	struct store *s;
+	int holder;
 
 	make();
+	ck_assert_int_eq(store_holder(path, &holder), 0);
 	ck_assert_int_eq(store_open(path, &plainly, NULL, &s), 0);
 	ck_assert_int_eq(try_open(&plainly, &report), STORE_IN_USE);
 	ck_assert_int_eq(report.holder_pid, getpid());
+	ck_assert_int_eq(store_holder(path, &holder), 1);
+	ck_assert_int_eq(holder, getpid());
 	ck_assert_ptr_nonnull(strstr(report.text, "has the store open"));
 	ck_assert_int_eq(store_close(s), 0);
+	ck_assert_int_eq(store_holder(path, &holder), 0);
+	ck_assert_int_eq(store_holder("/does/not/exist", &holder), -ENOENT);
 	ck_assert_int_eq(try_open(&plainly, &report), 0);
 }
 END_TEST
