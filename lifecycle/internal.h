@@ -306,6 +306,7 @@ struct restoring {
 	unsigned flags;
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
+	bool keep_time; /* the directory it goes into came back for it: its mtime stays */
 	uint64_t done; /* items that came back */
 	struct place to; /* where the last one is now */
 };

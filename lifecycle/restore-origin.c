@@ -269,12 +269,16 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
 	return result == STORE_ABSENT ? -ENOENT : result;
 }
 
-/* The directory `id` under its name in `parent`: back in its place, or whatever live one has that. */
+/*
+ * The directory `id` under its name in `parent`: back in its place, or whatever
+ * live one has that. r->keep_time follows: what comes into a directory that came
+ * back just now leaves it the time it had.
+ */
 static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint64_t parent, uint64_t *ret_id,
 		    struct place *ret_where)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE };
+	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE, .keep_time = r->keep_time };
 	struct guard guard;
 	struct item item;
 	int result = record_get_guard(l->store, id, &guard);
@@ -286,11 +290,14 @@ static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint6
 	result = record_get_item(l->store, ret_where, true, &value, &item);
 	if (!result) {
 		*ret_id = item.id;
+		/* One that was live in a directory that came back came back with it. */
+		r->keep_time = r->keep_time && item.id == id;
 		return S_ISDIR(item.mode) ? 0 : -ENOTDIR;
 	}
 	if (result != STORE_ABSENT)
 		return result;
 	*ret_id = id;
+	r->keep_time = true;
 	return restore_one(l, &quiet, &guard.at, parent, guard.at.name);
 }
 

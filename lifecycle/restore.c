@@ -45,7 +45,7 @@ struct comeback {
 	struct item item, link, victim;
 	struct guard guard; /* of a directory */
 	struct tree_directory parent;
-	struct tree_directory from; /* a live item's, unless it is `parent` */
+	struct tree_directory from; /* a live directory's, inside a deleted one: counts its sub-directories */
 	struct removal removal; /* of the victim */
 	bool parent_loaded, from_loaded, replaces, removing;
 	bool shadowed; /* a directory with something deleted in it */
@@ -102,7 +102,7 @@ static int load_directories(struct comeback *c)
 	if (result)
 		return result;
 	c->parent_loaded = true;
-	if (c->at->state != KEY_ACT || c->at->directory == c->to.directory)
+	if (c->at->state != KEY_ACT || !S_ISDIR(c->item.mode))
 		return 0;
 	result = tree_load(l->store, c->at->directory, &c->from);
 	c->from_loaded = !result;
@@ -247,10 +247,8 @@ static int add_directory(struct comeback *c, struct transaction *t)
 	if (c->moves)
 		tree_put_topology(t, c->topology);
 	c->parent.own.directory.subdirectories++;
-	if (c->at->state == KEY_ACT) {
-		struct tree_directory *from = c->from_loaded ? &c->from : &c->parent;
-
-		from->own.directory.subdirectories -= from->own.directory.subdirectories > 0;
+	if (c->from_loaded) {
+		c->from.own.directory.subdirectories -= c->from.own.directory.subdirectories > 0;
 		result = c->item.flags & ITEM_SHADOWED ? shadow_delete(c->l, t, c->at) : 0;
 		if (result)
 			return result;
@@ -260,17 +258,17 @@ static int add_directory(struct comeback *c, struct transaction *t)
 
 /*
  * The parent's times move on as with any new name; unless it came back itself,
- * with the time it had before this batch, and nobody has touched it since.
+ * just now, or with the time it had before this batch and untouched since.
  */
 static void touch_parent(struct comeback *c, uint64_t batch)
 {
 	const struct item_directory *d = &c->parent.own.directory;
 	struct timespec mtime = c->parent.own.mtime;
-	bool keep = batch && d->saved_batch == batch && d->saved_mtime.tv_sec == mtime.tv_sec &&
+	bool whole = batch && d->saved_batch == batch && d->saved_mtime.tv_sec == mtime.tv_sec &&
 		    d->saved_mtime.tv_nsec == mtime.tv_nsec && c->at->directory == c->parent.id;
 
 	tree_touch(&c->parent, c->now_ns);
-	if (keep)
+	if (whole || c->r->keep_time)
 		c->parent.own.mtime = mtime;
 }
 
@@ -295,10 +293,9 @@ static int add_all(struct comeback *c, struct transaction *t)
 		removal_add(c->l, &c->removal, &c->parent, t, false);
 	tree_put_own(t, c->l->store, &c->parent);
 	tree_check_guard(t, &c->parent);
-	if (c->from_loaded) {
-		tree_touch(&c->from, c->now_ns);
+	/* In the trash, so its times are what they were. */
+	if (c->from_loaded)
 		tree_put_own(t, c->l->store, &c->from);
-	}
 	return batch_add_restored(c->l, t, c->item.deletion.uid, batch, 1);
 }
 

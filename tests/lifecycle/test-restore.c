@@ -237,6 +237,26 @@ FIXTURE_TEST(origin_brings_missing_parents_back_empty)
 	ck_assert(is_shown(f, KEY_ID_ROOT, "tree"));
 }
 
+FIXTURE_TEST(parents_have_their_times_whoever_deleted_what)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
+	uint64_t b = make_directory(f, a, "b");
+
+	make_file(f, b, "f", "x");
+	make_file(f, b, "sibling", "y");
+	fixture_pass(f, HOUR);
+	act_as(f, 1000, 101, "rm");
+	rm(f, b, "f");
+	set_mtime(f, a, OLD_TIME);
+	set_mtime(f, b, OLD_TIME + 1);
+	act_as(f, 1000, 102, "rm");
+	rm_rf(f, KEY_ID_ROOT, "a");
+	free(restore_origin(f, b, "f", RESTORE_PARENTS));
+	assert_mtime(f, KEY_ID_ROOT, "a", OLD_TIME);
+	assert_mtime(f, a, "b", OLD_TIME + 1);
+	ck_assert(!is_live(f, b, "sibling"));
+}
+
 FIXTURE_TEST(rest_of_a_tree_merges_with_the_part_that_is_back)
 {
 	struct undo_options options = { 0 };
@@ -346,6 +366,7 @@ FIXTURE_TEST(live_item_inside_a_discarded_tree_moves_out)
 	assert_text(f, ids[1], "c", "ccc");
 	restore(f, KEY_ID_ROOT, "tree", KEY_ID_ROOT, "tree");
 	ck_assert_uint_eq(live_item(f, KEY_ID_ROOT, "tree").directory.subdirectories, 1);
+	assert_mtime(f, KEY_ID_ROOT, "tree", OLD_TIME);
 }
 
 FIXTURE_TEST(what_a_batch_deleted_before_discarding_comes_back_too)
@@ -495,6 +516,7 @@ int main(void)
 	tcase_add_test(tcase, name_deleted_twice_in_a_batch_comes_back_newest);
 	tcase_add_test(tcase, part_of_a_deleted_tree_comes_back_alone);
 	tcase_add_test(tcase, origin_brings_missing_parents_back_empty);
+	tcase_add_test(tcase, parents_have_their_times_whoever_deleted_what);
 	tcase_add_test(tcase, rest_of_a_tree_merges_with_the_part_that_is_back);
 	tcase_add_test(tcase, origin_in_a_renamed_directory_is_there);
 	tcase_add_test(tcase, origin_whose_parent_is_a_file_now_fails);
