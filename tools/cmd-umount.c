@@ -3,7 +3,6 @@
  * daemon has ended, which it does after the store is closed and unlocked.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
