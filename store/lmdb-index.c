@@ -23,6 +23,7 @@
 
 struct index_reader {
 	struct index_reader *next;
+	MDB_env *env; /* that it is of */
 	MDB_txn *txn;
 	MDB_cursor *cursor;
 	struct buffer row;
@@ -31,7 +32,10 @@ struct index_reader {
 };
 
 struct index {
-	MDB_env *env;
+	MDB_env *env; /* by `lock`, once there are readers */
+	MDB_env *dead; /* the one before, that LMDB refuses to use any more */
+	int dir_fd; /* borrowed */
+	uint64_t map_bytes;
 	MDB_dbi dbi;
 	MDB_txn *write;
 	MDB_cursor *write_cursor;
@@ -172,6 +176,8 @@ int index_open(int dir_fd, bool read_only, uint64_t map_bytes, struct index **re
 
 	if (!x)
 		return -ENOMEM;
+	x->dir_fd = dir_fd;
+	x->map_bytes = map_bytes;
 	guard_install();
 	/* Whoever only reads holds the store's own lock too: there is no writer, so LMDB's lock file stays untouched. */
 	r = open_env(dir_fd, read_only ? MDB_RDONLY | MDB_NOLOCK : 0, map_bytes, &x->env);
@@ -215,6 +221,8 @@ void index_close(struct index *x)
 	}
 	index_write_abort(x);
 	mdb_env_close(x->env);
+	if (x->dead)
+		mdb_env_close(x->dead);
 	pthread_mutex_destroy(&x->lock);
 	free(x);
 }
@@ -229,14 +237,15 @@ int index_fd(struct index *x)
 
 /* ---- readers ----------------------------------------------------------- */
 
-static int reader_new(struct index *x, struct index_reader **ret_reader)
+static int reader_new(struct index *x, MDB_env *env, struct index_reader **ret_reader)
 {
 	struct index_reader *reader = calloc(1, sizeof(*reader));
 	int r;
 
 	if (!reader)
 		return -ENOMEM;
-	r = mdb_txn_begin(x->env, NULL, MDB_RDONLY, &reader->txn);
+	reader->env = env;
+	r = mdb_txn_begin(env, NULL, MDB_RDONLY, &reader->txn);
 	if (r) {
 		free(reader);
 		return from_mdb(r);
@@ -254,8 +263,10 @@ static int reader_new(struct index *x, struct index_reader **ret_reader)
 int index_reader_take(struct index *x, struct index_reader **ret_reader)
 {
 	struct index_reader *reader;
+	MDB_env *env;
 
 	pthread_mutex_lock(&x->lock);
+	env = x->env;
 	reader = x->idle;
 	if (reader) {
 		x->idle = reader->next;
@@ -263,7 +274,7 @@ int index_reader_take(struct index *x, struct index_reader **ret_reader)
 	}
 	pthread_mutex_unlock(&x->lock);
 	if (!reader)
-		return reader_new(x, ret_reader);
+		return reader_new(x, env, ret_reader);
 	*ret_reader = reader;
 	return 0;
 }
@@ -291,7 +302,7 @@ void index_reader_give(struct index *x, struct index_reader *reader)
 		return;
 	index_reader_rest(reader);
 	pthread_mutex_lock(&x->lock);
-	if (!reader->broken && x->idle_count < IDLE_READERS_MAX) {
+	if (!reader->broken && reader->env == x->env && x->idle_count < IDLE_READERS_MAX) {
 		reader->next = x->idle;
 		x->idle = reader;
 		x->idle_count++;
@@ -537,6 +548,45 @@ void index_write_abort(struct index *x)
 	x->write = NULL;
 }
 
+/* After a meta page could not be written, LMDB refuses everything, reading too. */
+static bool refuses_all(struct index *x)
+{
+	MDB_txn *txn;
+	int r = mdb_txn_begin(x->env, NULL, MDB_RDONLY, &txn);
+
+	if (r == 0)
+		mdb_txn_abort(txn);
+	return r == MDB_PANIC;
+}
+
+/* Nothing will be written any more, but what is there can be read. The old environment stays for who reads in it now. */
+static void reopen_for_reading(struct index *x)
+{
+	struct index_reader *idle;
+	MDB_env *env;
+	MDB_dbi dbi;
+
+	if (x->dead || open_env(x->dir_fd, MDB_RDONLY | MDB_NOLOCK, x->map_bytes, &env) < 0)
+		return;
+	if (open_dbi(env, &dbi) != 0) {
+		mdb_env_close(env);
+		return;
+	}
+	pthread_mutex_lock(&x->lock);
+	x->dead = x->env;
+	x->env = env;
+	idle = x->idle;
+	x->idle = NULL;
+	x->idle_count = 0;
+	pthread_mutex_unlock(&x->lock);
+	while (idle) {
+		struct index_reader *next = idle->next;
+
+		reader_free(idle);
+		idle = next;
+	}
+}
+
 int index_write_commit(struct index *x)
 {
 	MDB_txn *txn = x->write;
@@ -546,6 +596,10 @@ int index_write_commit(struct index *x)
 	x->write_cursor = NULL;
 	x->write = NULL;
 	r = from_mdb(mdb_txn_commit(txn));
+	if (r != 0 && refuses_all(x)) {
+		reopen_for_reading(x);
+		return -EIO;
+	}
 	return r > 0 ? -EIO : r;
 }
 

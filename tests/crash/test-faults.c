@@ -68,6 +68,8 @@ static int try_again(struct store *s, uint64_t n)
 static void expect_stopped(struct store *s)
 {
 	struct store_status status;
+	uint64_t count = 0;
+	char text[200];
 
 	store_status(s, &status);
 	report->read_only = status.read_only;
@@ -78,6 +80,10 @@ static void expect_stopped(struct store *s)
 		wrong(__LINE__);
 	if (plan_do(s, report->acknowledged) != -EROFS)
 		wrong(__LINE__);
+	/* What it holds can still be read. */
+	if (plan_count(s, &count) || count < report->acknowledged ||
+	    plan_check(s, count, text, sizeof(text)))
+		wrong(__LINE__);
 }
 
 static void work(const struct shim_fault *fault)
@@ -87,14 +93,17 @@ static void work(const struct shim_fault *fault)
 
 	shim_watch(path);
 	shim_arm(fault);
-	if (store_open(path, &(struct store_open_options){ .generation_bytes = 400 << 10 }, &why, &s) == 0) {
+	if (store_open(path, &(struct store_open_options){ .generation_bytes = 400 << 10 }, &why,
+		       &s) == 0) {
 		for (uint64_t n = 0; n < TRANSACTIONS; n++) {
 			int r = try_again(s, n);
 
 			if (r == -EROFS || (r < 0 && fault->stays))
 				break;
-			if (r != 0)
+			if (r != 0) {
+				fprintf(stderr, "# transaction %lu: %d\n", n, r);
 				wrong(__LINE__);
+			}
 			report->acknowledged = n + 1;
 			if (n % 10 == 4 && store_sync(s) < 0)
 				break;
@@ -147,7 +156,8 @@ static void check(uint64_t n, const char *what)
 	}
 	ck_assert_msg(r == 0, "%s at call %lu: store_open: %d %s", what, n, r, why.text);
 	ck_assert_int_eq(plan_count(s, &count), 0);
-	ck_assert_msg(count >= known && count <= known + 1, "%s at call %lu: %lu of %lu", what, n, count, known);
+	ck_assert_msg(count >= known && count <= known + 1, "%s at call %lu: %lu of %lu", what, n,
+		      count, known);
 	r = plan_check(s, count, text, sizeof(text));
 	ck_assert_msg(r == 0, "%s at call %lu: of %lu: %s", what, n, count, text);
 	ck_assert_int_eq(plan_do(s, count), 0);
@@ -159,6 +169,13 @@ static uint64_t step(void)
 	const char *value = getenv("DDBFS_FAULTS_STEP");
 
 	return value ? util_max(strtoull(value, NULL, 0), 1ull) : 1;
+}
+
+static uint64_t first(void)
+{
+	const char *value = getenv("DDBFS_FAULTS_FIRST");
+
+	return value ? strtoull(value, NULL, 0) : 1;
 }
 
 START_TEST(test_killed_at_every_call)
@@ -185,16 +202,19 @@ static void sweep(enum shim_call call, int error, bool stays)
 	char what[64];
 	uint64_t runs = 0;
 
-	snprintf(what, sizeof(what), "%s %s%s", strerrorname_np(error), shim_call_name(call), stays ? " for good" : "");
-	for (uint64_t n = 1;; n += step()) {
-		ck_assert_int_eq(run(&(struct shim_fault){
-					 .at = n, .calls = 1u << call, .error = error, .stays = stays, .half = n % 2 }),
-				 0);
+	snprintf(what, sizeof(what), "%s %s%s", strerrorname_np(error), shim_call_name(call),
+		 stays ? " for good" : "");
+	for (uint64_t n = first();; n += step()) {
+		ck_assert_int_eq(
+			run(&(struct shim_fault){
+				.at = n, .calls = 1u << call, .error = error, .stays = stays, .half = n % 2 }),
+			0);
 		if (!report->fired)
 			break;
 		/* A sync that fails ends all writing: what the disk has is not known any more. */
 		if (call == SHIM_SYNC && report->acknowledged)
-			ck_assert_msg(report->read_only || report->acknowledged == TRANSACTIONS, "%s at call %lu", what, n);
+			ck_assert_msg(report->read_only || report->acknowledged == TRANSACTIONS,
+				      "%s at call %lu", what, n);
 		check(n, what);
 		runs++;
 	}
@@ -207,10 +227,12 @@ static const struct {
 	int error;
 	bool stays;
 } sweeps[] = {
-	{ SHIM_WRITE, EIO, false },	  { SHIM_WRITE, ENOSPC, false },    { SHIM_SYNC, EIO, false },
-	{ SHIM_SYNC, ENOSPC, false },	  { SHIM_ALLOCATE, ENOSPC, false }, { SHIM_ALLOCATE, EIO, false },
-	{ SHIM_TRUNCATE, EIO, false },	  { SHIM_CREATE, ENOSPC, false },   { SHIM_CREATE, EIO, false },
-	{ SHIM_WRITE, ENOSPC, true },	  { SHIM_WRITE, EIO, true },	    { SHIM_ALLOCATE, ENOSPC, true },
+	{ SHIM_WRITE, EIO, false },	  { SHIM_WRITE, ENOSPC, false },
+	{ SHIM_SYNC, EIO, false },	  { SHIM_SYNC, ENOSPC, false },
+	{ SHIM_ALLOCATE, ENOSPC, false }, { SHIM_ALLOCATE, EIO, false },
+	{ SHIM_TRUNCATE, EIO, false },	  { SHIM_CREATE, ENOSPC, false },
+	{ SHIM_CREATE, EIO, false },	  { SHIM_WRITE, ENOSPC, true },
+	{ SHIM_WRITE, EIO, true },	  { SHIM_ALLOCATE, ENOSPC, true },
 	{ SHIM_CREATE, EMFILE, false },
 };
 
