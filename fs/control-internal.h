@@ -26,8 +26,8 @@ struct job {
 	json_t *request; /* the job's own */
 	pthread_t thread;
 	pthread_cond_t changed; /* output, room for it, or the end */
-	char *output; /* what was not yet fetched */
-	size_t size, capacity;
+	char *output; /* what was not yet fetched: `size` bytes from `at` on */
+	size_t at, size, capacity;
 	unsigned callers; /* calls that wait for output now */
 	int64_t asked_ns; /* when somebody last asked after it, by the monotonic clock */
 	bool cancelled;
@@ -44,6 +44,12 @@ static inline struct store *job_store(const struct job *j)
 {
 	return namei_store(j->control->namei);
 }
+
+int64_t job_clock_ns(void); /* monotonic */
+/* With the lock held: waits for `changed`, until then at the latest. */
+void job_wait_until(struct job *j, int64_t deadline_ns);
+/* With the lock held: whether nobody will ask after the job any more. */
+bool job_is_abandoned(const struct job *j);
 
 /* ---- what a job says; none of these blocks ------------------------------ */
 

@@ -1,30 +1,18 @@
 /*
  * control.c - jobs: one thread each, whose output is fetched piece by piece.
  *
- * A job never waits for whoever fetches while it holds a lock of lifecycle's:
- * saying something only appends. Listings, which could say without end, wait
- * for room between two pages (job_throttle).
+ * A job lives from the call that starts it to the call that fetches its last
+ * line, or until nobody will do that any more.
  */
 #include "fs/control-internal.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "fs/bytes.h"
 #include "store/util.h"
 
 #define WAIT_NS (CLOCK_SECOND_NS / 10) /* that a call waits for output */
-/* Without a call, after which nobody will ask any more: of a process that lives, of one not known. */
-#define SILENCE_NS (3600 * CLOCK_SECOND_NS)
-#define SILENCE_UNKNOWN_NS (60 * CLOCK_SECOND_NS)
-#define LOOK_NS \
-	(2 * CLOCK_SECOND_NS) /* how often a job that waits looks whether its caller lives */
-#define OUTPUT_HIGH (256u << 10) /* a listing waits above this */
-#define OUTPUT_MAX (64u << 20) /* what a job may have said at most: rows beyond are dropped */
 #define JOBS_MAX 64
 #define JOBS_PER_USER 8
 
@@ -38,188 +26,6 @@ static const struct {
 	{ "restore", job_restore }, { "status", job_status },
 	{ "sweep", job_sweep },	    { "undo", job_undo },
 };
-
-static int64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
-}
-
-/* Waits for `changed`, with the lock held, until then at the latest. */
-static void wait_until(struct job *j, int64_t deadline_ns)
-{
-	const struct timespec deadline = { deadline_ns / CLOCK_SECOND_NS, deadline_ns % CLOCK_SECOND_NS };
-
-	pthread_cond_timedwait(&j->changed, &j->control->lock, &deadline);
-}
-
-/* Whether nobody will ask after the job any more. A reader may stop for long at a pager's page, so its life counts. */
-static bool is_abandoned(const struct job *j)
-{
-	int64_t silence = monotonic_ns() - j->asked_ns;
-
-	if (!j->actor.pid)
-		return silence > SILENCE_UNKNOWN_NS;
-	return silence > SILENCE_NS || (kill((pid_t)j->actor.pid, 0) < 0 && errno == ESRCH);
-}
-
-/* ---- what a job says ----------------------------------------------------------- */
-
-/* With the lock held. A job that finds no memory for its words goes on. */
-static void append(struct job *j, const char *line, size_t size)
-{
-	if (j->size + size + 1 > OUTPUT_MAX)
-		return;
-	if (j->size + size + 1 > j->capacity) {
-		size_t capacity = util_max(j->capacity * 2, j->size + size + 4096);
-		char *output = realloc(j->output, capacity);
-
-		if (!output)
-			return;
-		j->output = output;
-		j->capacity = capacity;
-	}
-	memcpy(j->output + j->size, line, size);
-	j->output[j->size + size] = '\n';
-	j->size += size + 1;
-	pthread_cond_broadcast(&j->changed);
-}
-
-/* Takes the object over. */
-static void say(struct job *j, json_t *object)
-{
-	_cleanup_free_ char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
-
-	json_decref(object);
-	if (!line)
-		return;
-	pthread_mutex_lock(&j->control->lock);
-	append(j, line, strlen(line));
-	pthread_mutex_unlock(&j->control->lock);
-}
-
-void job_row(struct job *j, json_t *row)
-{
-	say(j, json_pack("{so}", "row", row));
-}
-
-bool job_cancelled(struct job *j)
-{
-	bool cancelled;
-
-	pthread_mutex_lock(&j->control->lock);
-	if (is_abandoned(j))
-		j->cancelled = true;
-	cancelled = j->cancelled;
-	pthread_mutex_unlock(&j->control->lock);
-	return cancelled;
-}
-
-bool job_progress(struct job *j, uint64_t done, uint64_t total)
-{
-	bool unread;
-
-	pthread_mutex_lock(&j->control->lock);
-	unread = j->size > 0;
-	pthread_mutex_unlock(&j->control->lock);
-	/* Only the latest count is of interest: none is said on top of what nobody has fetched yet. */
-	if (!unread)
-		say(j, json_pack("{s{sI sI}}", "progress", "done", (json_int_t)done, "total",
-				 (json_int_t)total));
-	return job_cancelled(j);
-}
-
-void job_last(struct job *j, json_t *line)
-{
-	say(j, line);
-}
-
-void job_result(struct job *j, int exit, json_t *result)
-{
-	say(j, json_pack("{so si}", "result", result, "exit", exit));
-}
-
-void job_error(struct job *j, int exit, const char *path, const char *format, ...)
-{
-	json_t *line = json_object();
-	char words[512];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(words, sizeof(words), format, list);
-	va_end(list);
-	bytes_to_json(line, "error", words);
-	if (path)
-		bytes_to_json(line, "path", path);
-	json_object_set_new(line, "exit", json_integer(exit));
-	say(j, line);
-}
-
-void job_error_errno(struct job *j, const char *path, int result)
-{
-	switch (result) {
-	case -ENOENT:
-		job_error(j, CONTROL_NOT_FOUND, path, "not there, neither live nor in the trash");
-		break;
-	case -ENOTDIR:
-		job_error(j, CONTROL_NOT_FOUND, path, "a name on the way is no directory");
-		break;
-	case -EACCES:
-	case -EPERM:
-		job_error(j, CONTROL_FAILED, path,
-			  "not permitted; only who may delete and create there, or root, can");
-		break;
-	case -EROFS:
-		job_error(j, CONTROL_FAILED, path, "the store takes no changes; 'ddbfs status' says why");
-		break;
-	case -EIO:
-	case -EBADMSG:
-		job_error(j, CONTROL_FAILED, path,
-			  "damaged, or the disk fails; unmount and run 'ddbfs check'");
-		break;
-	default:
-		job_error(j, CONTROL_FAILED, path, "%s", strerror(-result));
-	}
-}
-
-bool job_throttle(struct job *j)
-{
-	bool stop;
-
-	pthread_mutex_lock(&j->control->lock);
-	while (j->size > OUTPUT_HIGH && !j->cancelled) {
-		wait_until(j, monotonic_ns() + LOOK_NS);
-		j->cancelled = j->cancelled || is_abandoned(j);
-	}
-	stop = j->cancelled;
-	pthread_mutex_unlock(&j->control->lock);
-	return stop;
-}
-
-bool job_refused_read_only(struct job *j)
-{
-	if (j->control->host.read_only)
-		job_error(j, CONTROL_FAILED, NULL, "the mount is read-only; mount it without ro");
-	return j->control->host.read_only;
-}
-
-void job_settle(struct job *j)
-{
-	if (j->control->host.settle)
-		j->control->host.settle(j->control->host.data);
-}
-
-bool job_flag(const struct job *j, const char *key)
-{
-	return json_is_true(json_object_get(j->request, key));
-}
-
-int64_t job_number(const struct job *j, const char *key)
-{
-	return json_integer_value(json_object_get(j->request, key));
-}
 
 /* ---- a job's life ----------------------------------------------------------------- */
 
@@ -283,7 +89,7 @@ static int job_new(struct control *c, const struct actor *actor, json_t *request
 	pthread_condattr_destroy(&attributes);
 	j->control = c;
 	j->request = request;
-	j->asked_ns = monotonic_ns();
+	j->asked_ns = job_clock_ns();
 	*ret_job = j;
 	return 0;
 }
@@ -320,7 +126,7 @@ static void collect(struct control *c)
 	pthread_mutex_lock(&c->lock);
 	for (struct job *j = c->jobs; j; j = next) {
 		next = j->next;
-		if (!j->ended || j->callers || !is_abandoned(j))
+		if (!j->ended || j->callers || !job_is_abandoned(j))
 			continue;
 		unlink_job(c, j);
 		j->next = old;
@@ -385,16 +191,16 @@ static struct job *find(struct control *c, uint64_t id, uint32_t uid)
 /* With the lock held: moves output into the message. True: those were the last lines. */
 static bool fetch(struct job *j, struct control_message *m)
 {
-	int64_t deadline = monotonic_ns() + WAIT_NS;
+	int64_t deadline = job_clock_ns() + WAIT_NS;
 	size_t size;
 
-	j->asked_ns = monotonic_ns();
-	while (!j->size && !j->ended && monotonic_ns() < deadline)
-		wait_until(j, deadline);
+	j->asked_ns = job_clock_ns();
+	while (!j->size && !j->ended && job_clock_ns() < deadline)
+		job_wait_until(j, deadline);
 	size = util_min(j->size, sizeof(m->text));
 	if (size) {
-		memcpy(m->text, j->output, size);
-		memmove(j->output, j->output + size, j->size - size);
+		memcpy(m->text, j->output + j->at, size);
+		j->at += size;
 		j->size -= size;
 	}
 	pthread_cond_broadcast(&j->changed);

@@ -75,7 +75,8 @@ const struct option option_table[OPTION_COUNT] = {
  * One line, whatever the words hold. Names in them are quoted already; texts
  * that come from elsewhere may not be.
  */
-static void vsay(const struct arguments *a, const char *format, va_list list)
+static void __attribute__((format(printf, 2, 0)))
+vsay(const struct arguments *a, const char *format, va_list list)
 {
 	_cleanup_free_ char *words = NULL;
 
