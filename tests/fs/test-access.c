@@ -205,6 +205,7 @@ int main(void)
 	tcase_add_test(c, what_was_private_stays_so);
 	tcase_add_test(c, masks_hold_all_the_way_down);
 	tcase_add_test(c, restoring_needs_both_directories);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
 	return test_main(s);
 }

@@ -243,6 +243,7 @@ int main(void)
 	tcase_add_test(c, umask_counts_without_a_default);
 	tcase_add_test(c, a_default_is_handed_down);
 	tcase_add_test(c, setting_an_acl_costs_strangers_the_group_bit);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
 	return test_main(s);
 }

@@ -602,6 +602,57 @@ START_TEST(a_destroyed_file_is_stale)
 }
 END_TEST
 
+/* A locator that is behind: it names the place another file has by now, then none at all, then the right one. */
+static bool locate_late(void *data, uint64_t id, struct place *ret_place)
+{
+	unsigned *calls = data;
+
+	if (!t.where.locate(t.where.data, id, ret_place))
+		return false;
+	if (*calls < 4)
+		strcpy(ret_place->name, *calls % 2 ? "nothing" : "other");
+	++*calls;
+	return true;
+}
+
+static bool locate_wrong(void *data, uint64_t id, struct place *ret_place)
+{
+	*ret_place = (struct place){ .directory = ROOT, .state = KEY_ACT, .name = "other" };
+	return true;
+}
+
+START_TEST(a_late_locator_does_not_lead_to_another_file)
+{
+	struct attr_change change = { .set = ATTR_MODE, .mode = 0611 };
+	uint64_t other = test_file(&t, ROOT, "other", "other");
+	unsigned calls = 0;
+	struct file_locator late = { locate_late, &calls };
+	char buffer[10];
+	size_t got;
+
+	ck_assert_int_eq(file_write(t.namei, &late, f, 0, "mine", 4, false, false, NULL), 0);
+	calls = 0;
+	ck_assert_int_eq(file_read(t.namei, &late, f, 0, buffer, 10, &got), 0);
+	ck_assert_uint_eq(got, 4);
+	ck_assert_mem_eq(buffer, "mine", 4);
+	calls = 0;
+	ck_assert_int_eq(file_setattr(t.namei, &late, f, &change, NULL), 0);
+	calls = 0;
+	ck_assert_int_eq(file_setxattr(t.namei, &t.root, &late, f, "user.a", "1", 1, 0), 0);
+	calls = 0;
+	ck_assert_int_eq(file_link(t.namei, &t.root, &late, f, ROOT, "linked", NULL), 0);
+	test_text(&t, other, "other");
+	ck_assert_uint_eq(test_look(&t, ROOT, "other").item.mode, S_IFREG | 0644);
+	ck_assert_uint_eq(test_look(&t, ROOT, "other").nlink, 1);
+	ck_assert_uint_eq(test_look(&t, ROOT, "linked").item.id, f);
+	ck_assert_uint_eq(look().item.mode, S_IFREG | 0611);
+	/* One that never finds it. */
+	ck_assert_int_eq(file_write(t.namei, &(struct file_locator){ locate_wrong, NULL }, f, 0,
+				    "x", 1, false, false, NULL),
+			 -ESTALE);
+}
+END_TEST
+
 struct race {
 	_Atomic bool stop;
 	unsigned moves;
@@ -777,6 +828,7 @@ static void add_engine(Suite *s, const char *name, void (*setup)(void))
 		copying_between_and_within,
 		a_deleted_file_stays_writable,
 		a_destroyed_file_is_stale,
+		a_late_locator_does_not_lead_to_another_file,
 		writers_and_a_renamer_lose_nothing,
 		appends_from_threads_do_not_overlap,
 		contents_survive_reopening,
@@ -801,6 +853,7 @@ int main(void)
 	tcase_add_loop_test(c, a_conflict_at_any_write_is_overcome, 1, 8);
 	tcase_add_loop_test(c, a_lost_answer_at_any_write_is_overcome, 1, 8);
 	tcase_add_test(c, no_space_changes_nothing);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
 	return test_main(s);
 }

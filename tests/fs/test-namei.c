@@ -583,9 +583,13 @@ int main(void)
 	tcase_add_loop_test(f, a_conflict_at_any_write_is_overcome, 1, 20);
 	tcase_add_loop_test(f, a_lost_answer_at_any_write_is_overcome, 1, 20);
 	tcase_add_loop_test(f, another_clients_changes_are_met, 2, 8);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
+	tcase_set_timeout(l, 60);
 	suite_add_tcase(s, l);
+	tcase_set_timeout(a, 60);
 	suite_add_tcase(s, a);
+	tcase_set_timeout(f, 60);
 	suite_add_tcase(s, f);
 	return test_main(s);
 }

@@ -532,7 +532,9 @@ int main(void)
 	tcase_add_loop_test(c, writes_follow_a_rename, 0, TEST_ENGINES);
 	tcase_add_loop_test(f, a_conflict_at_any_write_is_overcome, 1, 30);
 	tcase_add_loop_test(f, a_lost_answer_at_any_write_is_overcome, 1, 30);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
+	tcase_set_timeout(f, 60);
 	suite_add_tcase(s, f);
 	return test_main(s);
 }

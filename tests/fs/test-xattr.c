@@ -347,6 +347,7 @@ static void add_engine(Suite *s, const char *name, void (*setup)(void))
 	tcase_add_checked_fixture(c, setup, end);
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
 		tcase_add_test(c, tests[i]);
+	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
 }
 
