@@ -102,7 +102,11 @@ int plan_do(struct store *s, uint64_t n)
 	struct store_op ops[4] = {
 		{ .kind = STORE_PUT, .attrs = (uint8_t *)step.text, .attrs_size = strlen(step.text) },
 		{ .kind = STORE_ADD, .counter = 3, .delta = 1 },
-		{ .kind = STORE_BODY_WRITE, .body = step.body, .offset = step.offset, .length = step.size, .bytes = bytes },
+		{ .kind = STORE_BODY_WRITE,
+		  .body = step.body,
+		  .offset = step.offset,
+		  .length = step.size,
+		  .bytes = bytes },
 		{ .body = step.extra_body, .offset = step.extra_offset, .length = step.extra_size },
 	};
 	int r;
@@ -180,15 +184,16 @@ static int check_item(struct store *s, uint64_t n, const char *name, char *ret_t
 	bool same;
 
 	if (r < 0 || (r == STORE_ABSENT) != !expected) {
-		snprintf(ret_text, text_size, "item %s: %d where %s was expected", name, r, expected ? "one" : "none");
+		snprintf(ret_text, text_size, "item %s: %d where %s was expected", name, r,
+			 expected ? "one" : "none");
 		return -EBADMSG;
 	}
 	if (!expected)
 		return 0;
 	same = value.attrs_size == strlen(expected) && !memcmp(value.attrs, expected, value.attrs_size);
 	if (!same)
-		snprintf(ret_text, text_size, "item %s is '%.*s' where '%s' was expected", name, (int)value.attrs_size,
-			 value.attrs, expected);
+		snprintf(ret_text, text_size, "item %s is '%.*s' where '%s' was expected", name,
+			 (int)value.attrs_size, value.attrs, expected);
 	store_value_release(&value);
 	return same ? 0 : -EBADMSG;
 }

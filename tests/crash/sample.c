@@ -10,16 +10,21 @@
 
 #include "lifecycle/tree.h"
 
-#define FILES 64
+#define FILES_MAX 64
 #define DIRECTORIES 4
 #define LARGEST (5 << 20)
+
+const struct sample sample_usual = { .files = 64, .largest = LARGEST };
+const struct sample sample_golden = { .files = 24, .largest = 40000, .passphrase = "golden" };
 
 /* Sizes by number: inline, a chunk, several, a segment of its own. */
 static const size_t sizes[] = { 0, 1, 100, 700, 1500, 2000, 5000, 32768, 32769, 70000, 200000, 40 };
 
-static size_t size_of(unsigned i)
+static size_t size_of(const struct sample *sample, unsigned i)
 {
-	return i == 13 ? LARGEST : sizes[i % (sizeof(sizes) / sizeof(sizes[0]))];
+	size_t size = i == 13 ? LARGEST : sizes[i % ARRAY_SIZE(sizes)];
+
+	return size > sample->largest ? 3 : size;
 }
 
 /* Every second one was written twice, every eighth deleted. */
@@ -51,10 +56,11 @@ static void name_of(unsigned i, char name[32])
 /* ---- making ------------------------------------------------------------------ */
 
 struct maker {
+	const struct sample *sample;
 	struct store *s;
 	struct transaction t;
 	uint64_t directories[DIRECTORIES];
-	uint64_t ids[FILES], bodies[FILES];
+	uint64_t ids[FILES_MAX], bodies[FILES_MAX];
 	uint8_t *bytes;
 };
 
@@ -124,7 +130,7 @@ static struct place place_of(struct maker *m, unsigned i)
 static void put_file(struct maker *m, unsigned i, unsigned version)
 {
 	struct place at = place_of(m, i);
-	size_t size = size_of(i);
+	size_t size = size_of(m->sample, i);
 	struct item item;
 
 	if (version == 1) {
@@ -204,27 +210,29 @@ static void count_directories(struct maker *m)
 	tree_release(&root);
 }
 
-static void make(const char *path, enum sample_end end)
+static void make(const struct sample *sample, const char *path, enum sample_end end)
 {
-	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 1 << 20 };
+	struct store_create_options options = { .credentials.passphrase = sample->passphrase,
+						.kdf_level = 3,
+						.journal_bytes = 1 << 20 };
 	struct store_open_report report;
-	struct maker m = { .bytes = malloc(LARGEST) };
+	struct maker m = { .sample = sample, .bytes = malloc(LARGEST) };
 
 	expect(store_create(path, &options), "create");
-	expect(sample_open(path, false, &report, &m.s), "open");
+	expect(sample_open(sample, path, false, &report, &m.s), "open");
 	expect(tree_format(m.s, 0755, 0, 0), "format");
 	for (unsigned n = 0; n < DIRECTORIES; n++)
 		put_directory(&m, n);
 	count_directories(&m);
-	for (unsigned i = 0; i < FILES; i++)
+	for (unsigned i = 0; i < sample->files; i++)
 		put_file(&m, i, 1);
 	expect(store_checkpoint(m.s), "checkpoint");
-	for (unsigned i = 0; i < FILES; i++) {
+	for (unsigned i = 0; i < sample->files; i++) {
 		if (is_rewritten(i))
 			put_file(&m, i, 2);
 		if (is_deleted(i))
 			delete_file(&m, i);
-		if (i == FILES / 2)
+		if (i == sample->files / 2)
 			expect(store_checkpoint(m.s), "checkpoint");
 	}
 	expect(store_sync(m.s), "sync");
@@ -236,7 +244,7 @@ static void make(const char *path, enum sample_end end)
 	_exit(0);
 }
 
-static void change(const char *path)
+static void change(const struct sample *sample, const char *path)
 {
 	struct place at = { .directory = KEY_ID_ROOT, .state = KEY_ACT, .name = "later" };
 	struct item item = { .mode = S_IFREG | 0600,
@@ -246,7 +254,7 @@ static void change(const char *path)
 	struct store_open_report report;
 	struct maker m = { 0 };
 
-	expect(sample_open(path, false, &report, &m.s), "open");
+	expect(sample_open(sample, path, false, &report, &m.s), "open");
 	expect(store_new_id(m.s, &item.id), "id");
 	transaction_put_item(&m.t, m.s, &at, &item, 0);
 	transaction_count_add(&m.t, COUNTER_LIVE_ITEMS, 1);
@@ -266,32 +274,33 @@ static void await(pid_t pid)
 	}
 }
 
-void sample_make(const char *path, enum sample_end end)
+void sample_make(const struct sample *sample, const char *path, enum sample_end end)
 {
 	pid_t pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		make(path, end);
+		make(sample, path, end);
 	await(pid);
 }
 
-void sample_change(const char *path)
+void sample_change(const struct sample *sample, const char *path)
 {
 	pid_t pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		change(path);
+		change(sample, path);
 	await(pid);
 }
 
-int sample_open(const char *path, bool read_only, struct store_open_report *ret_report,
-		struct store **ret_store)
+int sample_open(const struct sample *sample, const char *path, bool read_only,
+		struct store_open_report *ret_report, struct store **ret_store)
 {
-	struct store_open_options options = { .read_only = read_only };
+	struct store_open_options options = { .credentials.passphrase = sample->passphrase,
+					      .read_only = read_only };
 
 	return store_open(path, &options, ret_report, ret_store);
 }
@@ -315,9 +324,10 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct sample_result *r,
 }
 
 /* 0: its bytes are what they were; 1: they gave an error; -1: they are others. */
-static int compare_content(struct store *s, unsigned i, const struct item *item)
+static int compare_content(const struct sample *sample, struct store *s, unsigned i,
+			   const struct item *item)
 {
-	size_t size = size_of(i);
+	size_t size = size_of(sample, i);
 	uint8_t *expected, *got;
 	int result = 0;
 
@@ -341,9 +351,10 @@ static int compare_content(struct store *s, unsigned i, const struct item *item)
 	return result;
 }
 
-static void verify_item(struct store *s, unsigned i, const struct item *item, struct sample_result *r)
+static void verify_item(const struct sample *sample, struct store *s, unsigned i,
+			const struct item *item, struct sample_result *r)
 {
-	int result = compare_content(s, i, item);
+	int result = compare_content(sample, s, i, item);
 
 	if (result == 0)
 		r->same++;
@@ -368,15 +379,15 @@ static int get_deleted(struct store *s, uint64_t directory, const char *name,
 	return page->count ? record_row_item(s, &page->rows[0], &at, ret_item) : STORE_ABSENT;
 }
 
-static void verify_deleted(struct store *s, uint64_t directory, unsigned i, const char *name,
-			   struct sample_result *r)
+static void verify_deleted(const struct sample *sample, struct store *s, uint64_t directory,
+			   unsigned i, const char *name, struct sample_result *r)
 {
 	struct store_page page = { 0 };
 	struct item item;
 	int result = get_deleted(s, directory, name, &page, &item);
 
 	if (result == 0)
-		verify_item(s, i, &item, r);
+		verify_item(sample, s, i, &item, r);
 	else if (is_error(result))
 		r->damaged++;
 	else
@@ -384,7 +395,8 @@ static void verify_deleted(struct store *s, uint64_t directory, unsigned i, cons
 	store_page_release(&page);
 }
 
-static void verify_file(struct store *s, uint64_t directory, unsigned i, struct sample_result *r)
+static void verify_file(const struct sample *sample, struct store *s, uint64_t directory,
+			unsigned i, struct sample_result *r)
 {
 	struct place at = { .directory = directory, .state = KEY_ACT };
 	struct store_value value;
@@ -397,30 +409,31 @@ static void verify_file(struct store *s, uint64_t directory, unsigned i, struct 
 		if (is_deleted(i))
 			wrong(r, "file %u is back from the dead", i);
 		else
-			verify_item(s, i, &item, r);
+			verify_item(sample, s, i, &item, r);
 		store_value_release(&value);
 	} else if (is_error(result)) {
 		r->damaged++;
 	} else if (result != STORE_ABSENT) {
 		wrong(r, "file %u: %d", i, result);
 	} else if (is_deleted(i)) {
-		verify_deleted(s, directory, i, at.name, r);
+		verify_deleted(sample, s, directory, i, at.name, r);
 	} else {
 		wrong(r, "file %u has vanished", i);
 	}
 }
 
-static unsigned live_in(unsigned n)
+static unsigned live_in(const struct sample *sample, unsigned n)
 {
 	unsigned count = 0;
 
-	for (unsigned i = n; i < FILES; i += DIRECTORIES)
+	for (unsigned i = n; i < sample->files; i += DIRECTORIES)
 		count += !is_deleted(i);
 	return count;
 }
 
 /* A listing shows as many names, damaged ones too, or says that it cannot. */
-static void verify_listing(struct store *s, uint64_t directory, unsigned n, struct sample_result *r)
+static void verify_listing(const struct sample *sample, struct store *s, uint64_t directory,
+			   unsigned n, struct sample_result *r)
 {
 	struct store_query query = { .attributes_only = true };
 	struct key after;
@@ -444,13 +457,14 @@ static void verify_listing(struct store *s, uint64_t directory, unsigned n, stru
 		query.after = &after;
 		store_page_release(&page);
 	}
-	if (count == live_in(n))
+	if (count == live_in(sample, n))
 		r->same++;
 	else
 		wrong(r, "directory %u lists %u names", n, count);
 }
 
-static void verify_directory(struct store *s, unsigned n, struct sample_result *r)
+static void verify_directory(const struct sample *sample, struct store *s, unsigned n,
+			     struct sample_result *r)
 {
 	struct place at = { .directory = KEY_ID_ROOT, .state = KEY_ACT };
 	struct store_value value;
@@ -466,19 +480,19 @@ static void verify_directory(struct store *s, unsigned n, struct sample_result *
 		return;
 	}
 	store_value_release(&value);
-	verify_listing(s, item.id, n, r);
-	for (unsigned i = n; i < FILES; i += DIRECTORIES)
-		verify_file(s, item.id, i, r);
+	verify_listing(sample, s, item.id, n, r);
+	for (unsigned i = n; i < sample->files; i += DIRECTORIES)
+		verify_file(sample, s, item.id, i, r);
 }
 
-void sample_verify(struct store *s, struct sample_result *ret_result)
+void sample_verify(const struct sample *sample, struct store *s, struct sample_result *ret_result)
 {
 	*ret_result = (struct sample_result){ 0 };
 	for (unsigned n = 0; n < DIRECTORIES; n++)
-		verify_directory(s, n, ret_result);
+		verify_directory(sample, s, n, ret_result);
 }
 
-unsigned sample_names(void)
+unsigned sample_names(const struct sample *sample)
 {
-	return FILES + DIRECTORIES;
+	return sample->files + DIRECTORIES;
 }

@@ -10,18 +10,28 @@
 
 #include "store/store.h"
 
+struct sample {
+	unsigned files; /* a multiple of 8 */
+	size_t largest; /* of the sizes there are, those above are left out */
+	const char *passphrase; /* NULL: none */
+};
+
+extern const struct sample sample_usual;
+/* Of which stores lie in tests/data: few and small, with sealed names. */
+extern const struct sample sample_golden;
+
 enum sample_end {
 	SAMPLE_CLOSED, /* cleanly */
 	SAMPLE_KILLED, /* synced, then the process ended: the last changes stand in the journal only */
 };
 
 /* Makes it, in a process of its own. */
-void sample_make(const char *path, enum sample_end end);
+void sample_make(const struct sample *sample, const char *path, enum sample_end end);
 /* Opens it, puts something more into it (outside of what sample_verify reads), closes it. In a process of its own. */
-void sample_change(const char *path);
+void sample_change(const struct sample *sample, const char *path);
 #define SAMPLE_LARGEST "/dir-1/file-13" /* 5 MiB, written twice */
-int sample_open(const char *path, bool read_only, struct store_open_report *ret_report,
-		struct store **ret_store);
+int sample_open(const struct sample *sample, const char *path, bool read_only,
+		struct store_open_report *ret_report, struct store **ret_store);
 
 struct sample_result {
 	unsigned same; /* names as they were */
@@ -30,8 +40,8 @@ struct sample_result {
 };
 
 /* Reads everything in it. */
-void sample_verify(struct store *s, struct sample_result *ret_result);
+void sample_verify(const struct sample *sample, struct store *s, struct sample_result *ret_result);
 /* How many names `same` must be in a sound one. */
-unsigned sample_names(void);
+unsigned sample_names(const struct sample *sample);
 
 #endif

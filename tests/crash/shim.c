@@ -39,7 +39,8 @@ static struct log *shared_log;
 
 const char *shim_call_name(enum shim_call call)
 {
-	static const char *const names[SHIM_CALLS] = { "write", "sync", "allocate", "truncate", "create", "remove" };
+	static const char *const names[SHIM_CALLS] = { "write",	   "sync",   "allocate",
+						       "truncate", "create", "remove" };
 
 	return names[call];
 }
@@ -74,7 +75,8 @@ void shim_log_start(size_t max)
 {
 	pthread_mutexattr_t shared;
 
-	shared_log = mmap(NULL, max, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shared_log = mmap(NULL, max, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shared_log == MAP_FAILED)
 		abort();
 	pthread_mutexattr_init(&shared);
@@ -97,7 +99,8 @@ static uint8_t *take(size_t size)
 	return memory;
 }
 
-static void append(enum shim_record_kind kind, const char *path, uint64_t offset, const void *bytes, uint64_t size)
+static void append(enum shim_record_kind kind, const char *path, uint64_t offset, const void *bytes,
+		   uint64_t size)
 {
 	struct shim_record *record;
 	uint8_t *name;
@@ -260,7 +263,8 @@ static ssize_t watched_write(int fd, const char *path, const void *bytes, size_t
 	}
 	n = next(fd, bytes, size, offset);
 	if (n > 0)
-		append(syncs_each(fd) ? SHIM_LOG_WRITE_SYNCED : SHIM_LOG_WRITE, path, (uint64_t)offset, bytes, (uint64_t)n);
+		append(syncs_each(fd) ? SHIM_LOG_WRITE_SYNCED : SHIM_LOG_WRITE, path,
+		       (uint64_t)offset, bytes, (uint64_t)n);
 	return n;
 }
 
@@ -333,7 +337,8 @@ static int watched_sync(int fd, const char *name)
 	/* Where calls are only logged, the disk need not be waited for. */
 	r = path && shared_log ? 0 : next(fd);
 	if (path && r == 0 && fstat(fd, &st) == 0)
-		append(S_ISDIR(st.st_mode) ? SHIM_LOG_SYNC_DIRECTORY : SHIM_LOG_SYNC, path, begin, NULL, 0);
+		append(S_ISDIR(st.st_mode) ? SHIM_LOG_SYNC_DIRECTORY : SHIM_LOG_SYNC, path, begin,
+		       NULL, 0);
 	return r;
 }
 

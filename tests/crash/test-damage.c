@@ -50,7 +50,7 @@ static void setup(enum sample_end end)
 {
 	snprintf(original, sizeof(original), "%s/original", test_directory());
 	snprintf(work, sizeof(work), "%s/work", test_directory());
-	sample_make(original, end);
+	sample_make(&sample_usual, original, end);
 	files_list(original, &files);
 	seed = from_environment("DDBFS_DAMAGE_SEED", 20261130);
 	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -86,14 +86,14 @@ static enum outcome try_store(const char *path, bool read_only)
 	struct sample_result result;
 	struct check_result check;
 	struct store *s;
-	int opened = sample_open(path, read_only, &report, &s);
+	int opened = sample_open(&sample_usual, path, read_only, &report, &s);
 
 	if (opened != 0) {
 		if (opened > 0 && !report.text[0])
 			printf("# refused with %d and no word\n", opened);
 		return opened < 0 || report.text[0] ? OUTCOME_REFUSED : OUTCOME_WRONG;
 	}
-	sample_verify(s, &result);
+	sample_verify(&sample_usual, s, &result);
 	if (result.wrong[0]) {
 		printf("# %s\n", result.wrong);
 		return OUTCOME_WRONG;
@@ -106,8 +106,8 @@ static enum outcome try_store(const char *path, bool read_only)
 		}
 	}
 	store_close(s);
-	if (!result.damaged && result.same != sample_names()) {
-		printf("# %u names instead of %u\n", result.same, sample_names());
+	if (!result.damaged && result.same != sample_names(&sample_usual)) {
+		printf("# %u names instead of %u\n", result.same, sample_names(&sample_usual));
 		return OUTCOME_WRONG;
 	}
 	return result.damaged ? OUTCOME_DAMAGED : OUTCOME_SAME;
@@ -350,7 +350,7 @@ START_TEST(files_of_another_store_are_refused)
 	char other[4300], from[4600];
 
 	snprintf(other, sizeof(other), "%s/other", test_directory());
-	sample_make(other, SAMPLE_CLOSED);
+	sample_make(&sample_usual, other, SAMPLE_CLOSED);
 	for (size_t i = 0; i < files.count; i++) {
 		const char *path = files.items[i].path;
 
@@ -417,7 +417,7 @@ START_TEST(old_database_is_refused)
 
 	snprintf(newer, sizeof(newer), "%s/newer", test_directory());
 	files_copy(original, newer);
-	sample_change(newer);
+	sample_change(&sample_usual, newer);
 	files_copy(newer, work);
 	files_copy_one(original, work, "data.mdb");
 	assert_refused("a database older than the journals instead", "data.mdb");
@@ -466,7 +466,7 @@ static bool swap_and_check(const struct store_file *segment, uint64_t at)
 		return false;
 	files_copy(original, work);
 	swap_runs(segment->path, (off_t)at, (off_t)at + 32768, 32768);
-	ck_assert_int_eq(sample_open(work, false, &report, &s), 0);
+	ck_assert_int_eq(sample_open(&sample_usual, work, false, &report, &s), 0);
 	ck_assert_int_eq(lifecycle_check(s, find_swapped, NULL, &named, &result), 0);
 	ck_assert_int_eq(store_close(s), 0);
 	return named == 1;

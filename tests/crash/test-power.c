@@ -67,7 +67,8 @@ static void read_whole(const char *path, struct buffer *b)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fstat(fd, &st), 0);
-	ck_assert_int_eq(read(fd, buffer_append(b, NULL, (size_t)st.st_size), (size_t)st.st_size), st.st_size);
+	ck_assert_int_eq(read(fd, buffer_append(b, NULL, (size_t)st.st_size), (size_t)st.st_size),
+			 st.st_size);
 	close(fd);
 }
 
@@ -151,7 +152,8 @@ static void make_durable(struct disk_file *f, const struct shim_record *sync)
 	for (size_t i = 0; i < f->count; i++) {
 		const struct shim_record *r = f->pending[i];
 
-		if (is_of_directory(r) != (sync->kind == SHIM_LOG_SYNC_DIRECTORY) || !shim_log_before(r, sync))
+		if (is_of_directory(r) != (sync->kind == SHIM_LOG_SYNC_DIRECTORY) ||
+		    !shim_log_before(r, sync))
 			f->pending[kept++] = r;
 		else if (is_of_directory(r))
 			f->exists = r->kind == SHIM_LOG_CREATE;
@@ -218,7 +220,8 @@ static int work(const struct history *h)
 	struct store *s;
 
 	shim_watch(original);
-	s = open_or_die(original, &(struct store_open_options){ .generation_bytes = h->generation_bytes });
+	s = open_or_die(original,
+			&(struct store_open_options){ .generation_bytes = h->generation_bytes });
 	for (uint64_t n = 0; n < h->transactions; n++) {
 		if (plan_do(s, n))
 			return 1;
@@ -341,8 +344,9 @@ static uint64_t check(struct store *s)
 	int r = plan_count(s, &n);
 
 	ck_assert_msg(r == 0, "the counter cannot be read: %d (state %lu)", r, tried);
-	ck_assert_msg(n >= synced && n <= acknowledged + 1, "%lu transactions, %lu synced, %lu acknowledged (state %lu)", n,
-		      synced, acknowledged, tried);
+	ck_assert_msg(n >= synced && n <= acknowledged + 1,
+		      "%lu transactions, %lu synced, %lu acknowledged (state %lu)", n, synced,
+		      acknowledged, tried);
 	r = plan_check(s, n, text, sizeof(text));
 	ck_assert_msg(r == 0, "of %lu transactions: %s (state %lu)", n, text, tried);
 	return n;
@@ -423,20 +427,25 @@ END_TEST
 
 START_TEST(test_with_checkpoints)
 {
-	test_history(&(struct history){ .transactions = 100, .sync_every = 9, .checkpoint_every = 23, .close = true });
+	test_history(&(struct history){
+		.transactions = 100, .sync_every = 9, .checkpoint_every = 23, .close = true });
 }
 END_TEST
 
 START_TEST(test_with_small_generations)
 {
-	test_history(&(struct history){ .transactions = 200, .sync_every = 17, .generation_bytes = 300 << 10 });
+	test_history(&(struct history){
+		.transactions = 200, .sync_every = 17, .generation_bytes = 300 << 10 });
 }
 END_TEST
 
 START_TEST(test_a_sync_after_each)
 {
-	test_history(&(struct history){
-		.transactions = 80, .sync_every = 1, .checkpoint_every = 30, .generation_bytes = 300 << 10, .close = true });
+	test_history(&(struct history){ .transactions = 80,
+					.sync_every = 1,
+					.checkpoint_every = 30,
+					.generation_bytes = 300 << 10,
+					.close = true });
 }
 END_TEST
 
