@@ -104,6 +104,7 @@ static int setattr_step(struct namei *n, struct edit *e, void *data)
 	if (result)
 		return result;
 	set_times(n, change, item);
+	e->releasing = item->size <= before.size && !e->xattrs_changed;
 	return !e->xattrs_changed && changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
 }
 

@@ -77,7 +77,7 @@ struct edit {
 	struct store_value xattrs_apart; /* owns it if it was read from the XATTR item */
 	struct transaction transaction;
 	uint64_t size_before;
-	bool releasing; /* gives space back: may use the reserve */
+	bool releasing; /* takes no space, or gives some back: may use the reserve */
 };
 
 /*

@@ -367,8 +367,9 @@ static int rename_commit(struct rename *r)
 
 	if (result == 0)
 		result = rename_collect(r, namei_now_ns(r->n));
+	/* A rename stores nothing new: on a full disk it goes as a removal does. */
 	if (result == 0)
-		result = tree_commit(&r->transaction, r->n->store, STORE_GROWING, &version);
+		result = tree_commit(&r->transaction, r->n->store, STORE_RELEASING, &version);
 	if (r->removing)
 		lifecycle_removal_done(r->n->lifecycle, &r->removal, result == 0);
 	if (result == 0)

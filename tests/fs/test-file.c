@@ -779,7 +779,15 @@ START_TEST(no_space_changes_nothing)
 	ck_assert_int_eq(test_write(&t, f, 10, bytes, 100000), -ENOSPC);
 	test_content(&t, f, bytes, 50000);
 	ck_assert_uint_eq(look().item.size, 50000);
-	/* What gives space back works. */
+	/* What gives space back works, and what takes none. */
+	test_faults(&t, &(struct store_faults){ .no_space_at = 1 });
+	ck_assert_int_eq(
+		file_setattr(t.namei, &t.where, f,
+			     &(struct attr_change){ .set = ATTR_MODE, .mode = 0600 }, NULL),
+		0);
+	test_faults(&t, &(struct store_faults){ .no_space_at = 1 });
+	ck_assert_int_eq(test_rename(&t, ROOT, "f", ROOT, "g", 0), 0);
+	ck_assert_int_eq(test_rename(&t, ROOT, "g", ROOT, "f", 0), 0);
 	test_faults(&t, &(struct store_faults){ .no_space_at = 1 });
 	ck_assert_int_eq(truncate_to(10), 0);
 	test_content(&t, f, bytes, 10);
