@@ -29,7 +29,7 @@ replaced_while_opened() {
 	echo version >index
 	gives 0 open-while-replaced index 20000
 	rm -f index.new
-	within 1 16 "$(ls .trash | wc -l)" 'old versions kept'
+	within 1 16 "$(ls .trash | grep -vc '^index[.]new')" 'old versions kept'
 }
 
 create_against_remove() {
@@ -168,7 +168,7 @@ many_entries_cost_nothing() {
 	echo "listing 300 files: $without us without, $with us with 30000 entries in the trash"
 	[ "$with" -lt $((without * 3 + 50000)) ] || fail 'the dead cost the living'
 	start=$(date +%s%N)
-	find many/.trash -maxdepth 1 | sed -n 10q
+	{ find many/.trash -maxdepth 1 2>/dev/null || true; } | sed -n 10q
 	within 0 1500 $((($(date +%s%N) - start) / 1000000)) 'ms until the first names of the trash'
 }
 
