@@ -322,6 +322,7 @@ int store_space(struct store *s, struct store_space *ret_space)
 void store_status(struct store *s, struct store_status *ret_status)
 {
 	s->engine->ops->status(s->engine, ret_status);
+	ret_status->memory_locked = s->keyring.memory_locked;
 }
 
 const struct store_limits *store_limits(const struct store *s)

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "store/header.h"
@@ -246,6 +247,56 @@ START_TEST(wrong_options_are_refused)
 			      "option set %zu", i);
 	snapshot(after, sizeof(after));
 	ck_assert_str_eq(before, after);
+}
+END_TEST
+
+static long locked_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[200];
+	long kib = -1;
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %ld", &kib);
+	fclose(f);
+	return kib;
+}
+
+/* Address sanitizer makes mlock a promise only. */
+static bool locks_count(void)
+{
+	static uint8_t page[8192];
+	long before = locked_kib();
+	bool counted;
+
+	if (mlock(page, sizeof(page)) < 0)
+		return true;
+	counted = locked_kib() > before;
+	munlock(page, sizeof(page));
+	return counted;
+}
+
+/* In the store as it is opened, too: whoever asks for its status is told the same. */
+START_TEST(keys_are_locked_in_memory_or_said_not_to_be)
+{
+	struct store_open_options options = { 0 };
+	struct store_create_options create = { .kdf_level = 3, .journal_bytes = 1 << 20 };
+	struct store_open_report report;
+	struct store_status status;
+	long before = locked_kib();
+	char path[4200];
+	struct store *s;
+
+	snprintf(path, sizeof(path), "%s/store", directory);
+	ck_assert_int_eq(store_create(path, &create), 0);
+	ck_assert_int_eq(locked_kib(), before);
+	ck_assert_int_eq(store_open(path, &options, &report, &s), 0);
+	store_status(s, &status);
+	if (locks_count())
+		ck_assert_int_eq(status.memory_locked, locked_kib() > before);
+	ck_assert_int_eq(store_close(s), 0);
+	ck_assert_int_eq(locked_kib(), before);
 }
 END_TEST
 
@@ -714,6 +765,7 @@ int main(void)
 	tcase_add_test(c, options_are_kept);
 	tcase_add_test(c, names_are_ordered_without_a_passphrase);
 	tcase_add_test(c, wrong_options_are_refused);
+	tcase_add_test(c, keys_are_locked_in_memory_or_said_not_to_be);
 	tcase_add_test(c, wrong_passphrase_writes_nothing);
 	tcase_add_test(c, passphrase_is_its_bytes);
 	tcase_add_test(c, key_file_opens);
