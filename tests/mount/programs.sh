@@ -89,11 +89,11 @@ editor() {
 	vim=$(command -v vim.basic || command -v vim.tiny || command -v vim) || skip 'no vim here'
 	echo 'first line' >f
 	chmod 640 f
-	$vim -es -u NONE -c 'set backup writebackup backupcopy=no swapfile' -c 'normal ggOadded' -c wq f </dev/null
+	$vim -es -u NONE -c 'set backup writebackup backupcopy=no backupskip= swapfile' -c 'normal ggOadded' -c wq f </dev/null
 	equal 'added first line' "$(xargs <f)"
 	equal 640 "$(stat -c %a f)" mode
 	equal '' "$(find . -name '*.sw?')" 'swap files left'
-	$vim -es -u NONE -c 'set nobackup writebackup backupcopy=no' -c 'normal ggOmore' -c wq f </dev/null
+	$vim -es -u NONE -c 'set nobackup writebackup backupcopy=no backupskip=' -c 'normal ggOmore' -c wq f </dev/null
 	equal 'more added first line' "$(xargs <f)"
 	# The version before the last save was renamed to f~, then removed: it is there to be had back.
 	equal 'added first line' "$(xargs <.trash/f~)" 'the version before'
