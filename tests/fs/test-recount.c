@@ -12,7 +12,7 @@
 #include "tests/lib/tree.h"
 
 #define HISTORIES 6
-#define OPERATIONS 600
+#define OPERATIONS 1500
 #define CHECK_EVERY 25
 #define DIRECTORIES_MAX 64
 #define NAMES 6
