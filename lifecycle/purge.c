@@ -120,10 +120,7 @@ static int purge_once(struct lifecycle *l, struct purge *p)
 		return result == STORE_ABSENT ? -ENOENT : result;
 	if (!st.deleted || !st.visible)
 		return -ENOENT;
-	if (S_ISDIR(item.mode) && !p->recursive)
-		result = check_shows_nothing(l, item.id);
-	if (!result)
-		result = lifecycle_policy(l, p->at->directory, &policy);
+	result = lifecycle_policy(l, p->at->directory, &policy);
 	if (!result)
 		result = batch_join(l, p->actor, true, p->at->directory, &p->batch);
 	if (result)
@@ -139,16 +136,19 @@ static int purge_once(struct lifecycle *l, struct purge *p)
 	return 0;
 }
 
-static int check_hold(struct lifecycle *l, const struct place *at)
+/* What may take long is asked before the lock: nothing comes into a deleted directory afterwards. */
+static int check_purge(struct lifecycle *l, const struct place *at, bool recursive)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item item;
 	int result = record_get_item(l->store, at, true, &value, &item);
 
+	if (result)
+		return result == STORE_ABSENT ? -ENOENT : result;
+	if (S_ISDIR(item.mode) && !recursive)
+		result = check_shows_nothing(l, item.id);
 	if (!result)
 		result = destroy_is_held(l, at, &item);
-	if (result == STORE_ABSENT && !value.memory)
-		return -ENOENT;
 	return result > 0 ? -EPERM : result;
 }
 
@@ -159,7 +159,7 @@ int purge_entry(struct lifecycle *l, const struct actor *actor, const struct pla
 	struct destroyed total = { 0 };
 	uint64_t budget = UINT64_MAX;
 	bool suspect;
-	int result = check_hold(l, at);
+	int result = check_purge(l, at, recursive);
 
 	if (result)
 		return result;
