@@ -26,6 +26,7 @@ struct listing {
 	const char *sort; /* NULL: as they come */
 	json_t *rows; /* to be sorted */
 	struct table table;
+	struct print_user user;
 	bool json;
 	uint64_t count;
 	int64_t limit; /* -1: none */
@@ -45,8 +46,7 @@ static const char *text(const json_t *row, const char *key)
 
 static void print_text(struct listing *l, json_t *row)
 {
-	char deleted[PRINT_TIME_MAX], expires[PRINT_TIME_MAX], size[PRINT_SIZE_MAX],
-		user[PRINT_TIME_MAX];
+	char deleted[PRINT_TIME_MAX], expires[PRINT_TIME_MAX], size[PRINT_SIZE_MAX];
 	_cleanup_free_ char *inner = NULL, *shown = NULL, *path = NULL, *command = NULL, *by = NULL;
 	bool directory = !strcmp(text(row, "type"), "directory");
 	bool deleted_itself = json_object_get(row, "deleted_at_ns") != NULL;
@@ -62,7 +62,7 @@ static void print_text(struct listing *l, json_t *row)
 			  print_time(integer(row, "deleted_at_ns"), deleted),
 			  print_time(integer(row, "expires_at_ns"), expires),
 			  directory ? "dir" : print_size((uint64_t)integer(row, "size"), size),
-			  deleted_itself ? print_user((uint32_t)integer(row, "uid"), user) : "-",
+			  deleted_itself ? print_user(&l->user, (uint32_t)integer(row, "uid")) : "-",
 			  by,
 			  text(row, "cause"),
 			  path,

@@ -22,6 +22,7 @@ static const struct table_column columns[] = {
 struct undo {
 	const struct client *client;
 	struct table table;
+	struct print_user user;
 	uint64_t rows;
 };
 
@@ -58,7 +59,7 @@ static const char *state(const json_t *row)
 
 static void print_batch(void *data, json_t *row)
 {
-	char when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2], size[PRINT_SIZE_MAX], user[PRINT_TIME_MAX];
+	char when[PRINT_TIME_MAX], count[PRINT_SIZE_MAX * 2], size[PRINT_SIZE_MAX];
 	_cleanup_free_ char *command = NULL, *quoted = NULL, *where = NULL;
 	struct undo *u = data;
 
@@ -78,7 +79,7 @@ static void print_batch(void *data, json_t *row)
 				     print_time(integer(row, "deleted_at_ns"), when),
 				     count,
 				     print_size((uint64_t)integer(row, "bytes"), size),
-				     print_user((uint32_t)integer(row, "uid"), user),
+				     print_user(&u->user, (uint32_t)integer(row, "uid")),
 				     quoted,
 				     state(row),
 				     where,

@@ -21,6 +21,8 @@
 static void set_locale(void)
 {
 	setlocale(LC_ALL, "");
+	/* Without TZ the C library looks at the file again for each time it prints. */
+	setenv("TZ", ":/etc/localtime", 0);
 	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
 		setlocale(LC_CTYPE, "C.UTF-8");
 }

@@ -215,15 +215,20 @@ const char *print_duration(int64_t ns, char buffer[PRINT_TIME_MAX])
 	return buffer;
 }
 
-const char *print_user(uint32_t uid, char buffer[PRINT_TIME_MAX])
+const char *print_user(struct print_user *last, uint32_t uid)
 {
-	const struct passwd *user = getpwuid(uid);
+	const struct passwd *user;
 
-	if (user && strlen(user->pw_name) < PRINT_TIME_MAX)
-		snprintf(buffer, PRINT_TIME_MAX, "%s", user->pw_name);
+	if (last->known && last->uid == uid)
+		return last->name;
+	user = getpwuid(uid);
+	if (user && strlen(user->pw_name) < sizeof(last->name))
+		snprintf(last->name, sizeof(last->name), "%s", user->pw_name);
 	else
-		snprintf(buffer, PRINT_TIME_MAX, "%u", uid);
-	return buffer;
+		snprintf(last->name, sizeof(last->name), "%u", uid);
+	last->uid = uid;
+	last->known = true;
+	return last->name;
 }
 
 const char *print_plural(uint64_t count, const char *one, const char *many)

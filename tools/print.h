@@ -28,8 +28,14 @@ const char *print_time(int64_t ns, char buffer[PRINT_TIME_MAX]);
 const char *print_time_exact(int64_t ns, char buffer[PRINT_TIME_MAX]);
 /* "3 d 4 h", "12 s": the two largest units. */
 const char *print_duration(int64_t ns, char buffer[PRINT_TIME_MAX]);
-/* The user's name, or the number. */
-const char *print_user(uint32_t uid, char buffer[PRINT_TIME_MAX]);
+/* The last user asked for: a listing has few, and each look-up opens a file. Zeroed is empty. */
+struct print_user {
+	bool known;
+	uint32_t uid;
+	char name[PRINT_TIME_MAX];
+};
+/* The user's name, or the number; good until the next call. */
+const char *print_user(struct print_user *last, uint32_t uid);
 /* "1 entry", "3 entries". */
 const char *print_plural(uint64_t count, const char *one, const char *many);
 
