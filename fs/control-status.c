@@ -1,13 +1,14 @@
 /*
- * control-status.c - "status", "policy", "df": what is; and the text of
+ * control-status.c - "status" and "policy": what is; and the text of
  * `/.ddbfs/stats`.
  *
  * status: result version, store, mount_point, pid, trash_name, read_only,
  * retention_ns, live, trash, destroyed, restored, next_due_ns, space, engine,
- * clock. policy: in path; result the policies in force. df: progress; result
- * live, trash, removed, replaced, purged, due_day, space.
+ * clock. policy: in path; result the policies in force.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +20,32 @@
 #include "fs/control-internal.h"
 #include "store/util.h"
 
-#define DAY_NS (86400 * CLOCK_SECOND_NS)
-
 json_t *job_amount(int64_t items, int64_t bytes)
 {
 	return json_pack("{sI sI}", "items", (json_int_t)items, "bytes", (json_int_t)bytes);
+}
+
+/* What the files in the directory `at` occupy, and one level of directories below; 0 if it cannot be read. */
+static uint64_t occupied(int at, const char *name, bool deeper)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	uint64_t bytes = 0;
+	struct dirent *entry;
+	struct stat st;
+
+	while (directory && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		bytes += (uint64_t)st.st_blocks * 512;
+		if (deeper && S_ISDIR(st.st_mode))
+			bytes += occupied(fd, entry->d_name, false);
+	}
+	if (directory)
+		closedir(directory);
+	else if (fd >= 0)
+		close(fd);
+	return bytes;
 }
 
 json_t *job_space(struct job *j)
@@ -32,7 +54,8 @@ json_t *job_space(struct job *j)
 
 	if (store_space(job_store(j), &s))
 		return NULL;
-	return json_pack("{sI sI sI sI}", "used", (json_int_t)s.used_bytes, "free",
+	return json_pack("{sI sI sI sI}", "used",
+			 (json_int_t)occupied(AT_FDCWD, j->control->host.store_path, true), "free",
 			 (json_int_t)s.free_bytes, "total", (json_int_t)s.total_bytes, "reserve",
 			 (json_int_t)s.reserve_bytes);
 }
@@ -143,112 +166,6 @@ void job_policy(struct job *j)
 	job_result(j, CONTROL_DONE, result);
 }
 
-/* ---- df ------------------------------------------------------------------------------ */
-
-struct sum {
-	int64_t items, bytes;
-};
-
-static void sum_add(struct sum *s, uint64_t bytes)
-{
-	s->items++;
-	s->bytes += (int64_t)bytes;
-}
-
-struct usage {
-	struct job *job;
-	struct sum removed, replaced, purged, due_day;
-	int64_t tomorrow_ns;
-	uint64_t looked_at;
-};
-
-/* A file with several names counts its bytes once, in the totals; here, where its names are, none. */
-static void add_item(struct usage *u, const struct item *item)
-{
-	const struct deletion *d = &item->deletion;
-	uint64_t bytes = S_ISREG(item->mode) && !(item->flags & ITEM_REFERENCE) ? item->size : 0;
-
-	if (d->cause == ITEM_TEMPORARY)
-		return;
-	if (d->flags & DELETION_PURGED)
-		sum_add(&u->purged, bytes);
-	else if (d->cause == ITEM_REPLACED)
-		sum_add(&u->replaced, bytes);
-	else
-		sum_add(&u->removed, bytes);
-	if (d->destroy_ns <= u->tomorrow_ns)
-		sum_add(&u->due_day, bytes);
-}
-
-/* One row of TRASH: the item it names, if that is still there and not damaged. */
-static void add_row(struct usage *u, const struct store_row *row)
-{
-	struct store *s = job_store(u->job);
-	struct store_value value = { 0 };
-	struct trash_row trash;
-	struct item item;
-
-	if (row->damaged || record_decode_trash(store_codec(s), &row->value, &trash))
-		return;
-	if (store_get(s, &trash.key, true, &value) == 0 && record_decode_item(&value, &item) == 0)
-		add_item(u, &item);
-	store_value_release(&value);
-}
-
-static int add_up(struct usage *u)
-{
-	struct store_query q = { 0 };
-	struct store_page page = { .more = true };
-	struct key after;
-	int result = 0;
-
-	key_range_trash(0, UINT64_MAX, &q.range);
-	while (page.more) {
-		store_page_release(&page);
-		result = store_query(job_store(u->job), &q, &page);
-		if (result)
-			return result;
-		for (size_t i = 0; i < page.count; i++)
-			add_row(u, &page.rows[i]);
-		u->looked_at += page.count;
-		after = page.next;
-		q.after = &after;
-		if (job_progress(u->job, u->looked_at, 0)) {
-			result = -EINTR;
-			break;
-		}
-	}
-	store_page_release(&page);
-	return result;
-}
-
-void job_df(struct job *j)
-{
-	struct usage u = { .job = j, .tomorrow_ns = store_now_ns(job_store(j)) + DAY_NS };
-	int64_t c[STORE_COUNTERS_MAX] = { 0 };
-	json_t *result;
-	int error = record_get_counters(job_store(j), c);
-
-	if (!error)
-		error = add_up(&u);
-	if (error == -EINTR) {
-		job_error(j, CONTROL_INTERRUPTED, NULL, "interrupted");
-		return;
-	}
-	if (error) {
-		job_error_errno(j, NULL, error);
-		return;
-	}
-	result = json_pack("{so so so so so so so*}", "live",
-			   job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]), "trash",
-			   job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]), "removed",
-			   job_amount(u.removed.items, u.removed.bytes), "replaced",
-			   job_amount(u.replaced.items, u.replaced.bytes), "purged",
-			   job_amount(u.purged.items, u.purged.bytes), "due_day",
-			   job_amount(u.due_day.items, u.due_day.bytes), "space", job_space(j));
-	job_result(j, CONTROL_DONE, result);
-}
-
 /* ---- /.ddbfs/stats ------------------------------------------------------------------- */
 
 static void stat_line(FILE *f, const char *name, const char *help, const char *type, int64_t value)
@@ -287,7 +204,7 @@ static void stat_items(FILE *f, const int64_t c[STORE_COUNTERS_MAX])
 	stat_destroyed(f, c);
 }
 
-static void stat_engine(FILE *f, struct store *s)
+static void stat_engine(FILE *f, struct store *s, const char *path)
 {
 	struct store_status status = { 0 };
 	struct store_space space = { 0 };
@@ -308,7 +225,7 @@ static void stat_engine(FILE *f, struct store *s)
 	if (store_space(s, &space))
 		return;
 	stat_line(f, "space_used_bytes", "Bytes on disk of this store.", "gauge",
-		  (int64_t)space.used_bytes);
+		  (int64_t)occupied(AT_FDCWD, path, true));
 	stat_line(f, "space_free_bytes", "Bytes that writes may still use.", "gauge",
 		  (int64_t)space.free_bytes);
 	stat_line(f, "space_reserve_bytes", "Bytes kept for deletions.", "gauge",
@@ -330,7 +247,7 @@ int control_stats(struct control *c, char **ret_text, size_t *ret_size)
 	if (!f)
 		return -ENOMEM;
 	stat_items(f, counters);
-	stat_engine(f, s);
+	stat_engine(f, s, c->host.store_path);
 	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.",
 		  "gauge", lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));
 	if (c->host.stats)
