@@ -2,7 +2,7 @@
  * node.c - the node table: two chained hash tables over the same records, by
  * node id and by item id, under one mutex.
  *
- * A record is kept small (about 110 bytes and the name), because a tree walk
+ * A record is kept small (about 100 bytes and the name), because a tree walk
  * leaves one for every file in the kernel's caches. Only files with several
  * names keep more than one place: all that the kernel has asked for, so that a
  * name that is destroyed does not take the open file with it.
@@ -33,15 +33,20 @@ struct record {
 	uint64_t id;
 	uint64_t view;
 	uint64_t lookups;
-	uint64_t before; /* of the look-ups, those from before it was first seen in a view; 0 = not seen there */
-	uint64_t live_moves; /* directories: value of table.moves when it was found live, plus 1 */
+	union {
+		/* Files: of the look-ups, those from before it was first seen in a view; 0 = not seen there. */
+		uint64_t before;
+		/* Directories: value of table.moves when it was found live, plus 1. */
+		uint64_t live_moves;
+	};
 	struct spot at;
-	struct spot *others;
+	union {
+		struct spot *others; /* NODE_ITEM */
+		char *text; /* NODE_CONTROL_STATS */
+	};
 	struct record *next_node;
 	struct record *next_item;
-	char *text;
-	uint32_t others_count;
-	uint32_t text_size;
+	uint32_t count; /* of others, or bytes of text */
 	uint8_t kind;
 	bool directory;
 	bool detached;
@@ -113,7 +118,7 @@ static struct spot *record_spot(struct record *r, const struct place *at)
 {
 	if (spot_is(&r->at, at))
 		return &r->at;
-	for (uint32_t i = 0; i < r->others_count; i++)
+	for (uint32_t i = 0; i < r->count; i++)
 		if (spot_is(&r->others[i], at))
 			return &r->others[i];
 	return NULL;
@@ -124,14 +129,14 @@ static void record_drop_spot(struct record *r, struct spot *gone)
 {
 	spot_clear(gone);
 	if (gone != &r->at) {
-		*gone = r->others[--r->others_count];
+		*gone = r->others[--r->count];
 		return;
 	}
-	for (uint32_t i = 0; i < r->others_count; i++) {
-		if (r->others[i].state != KEY_ACT && i + 1 < r->others_count)
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (r->others[i].state != KEY_ACT && i + 1 < r->count)
 			continue;
 		r->at = r->others[i];
-		r->others[i] = r->others[--r->others_count];
+		r->others[i] = r->others[--r->count];
 		return;
 	}
 }
@@ -143,23 +148,23 @@ static int record_add_spot(struct record *r, const struct place *at)
 
 	if (record_spot(r, at))
 		return 0;
-	if (r->others_count == PLACES_MAX) {
+	if (r->count == PLACES_MAX) {
 		spot_clear(&r->others[0]);
-		memmove(r->others, r->others + 1, --r->others_count * sizeof(*r->others));
+		memmove(r->others, r->others + 1, --r->count * sizeof(*r->others));
 	}
 	if (spot_set(&added, at) < 0)
 		return -ENOMEM;
-	struct spot *grown = realloc(r->others, (r->others_count + 1) * sizeof(*grown));
+	struct spot *grown = realloc(r->others, (r->count + 1) * sizeof(*grown));
 	if (!grown) {
 		spot_clear(&added);
 		return -ENOMEM;
 	}
 	r->others = grown;
 	if (at->state == KEY_ACT && r->at.state != KEY_ACT) {
-		grown[r->others_count++] = r->at;
+		grown[r->count++] = r->at;
 		r->at = added;
 	} else {
-		grown[r->others_count++] = added;
+		grown[r->count++] = added;
 	}
 	return 0;
 }
@@ -261,10 +266,13 @@ static void grow(struct node_table *t)
 static void record_free(struct record *r)
 {
 	spot_clear(&r->at);
-	for (uint32_t i = 0; i < r->others_count; i++)
-		spot_clear(&r->others[i]);
-	free(r->others);
-	free(r->text);
+	if (r->kind == NODE_CONTROL_STATS) {
+		free(r->text);
+	} else {
+		for (uint32_t i = 0; i < r->count; i++)
+			spot_clear(&r->others[i]);
+		free(r->others);
+	}
 	free(r);
 }
 
@@ -328,7 +336,7 @@ static void copy_out(struct node_table *t, const struct record *r, struct node *
 	ret_node->detached = r->detached;
 	ret_node->lost = !r->at.name;
 	ret_node->writable = r->writable;
-	ret_node->live = r == &t->root || r->live_moves == atomic_load(&t->moves) + 1;
+	ret_node->live = r == &t->root || (r->directory && r->live_moves == atomic_load(&t->moves) + 1);
 	spot_get(&r->at, &ret_node->at);
 }
 
@@ -481,7 +489,7 @@ int node_enter_control(struct node_table *t, enum node_kind kind, char *text, si
 			r->kind = (uint8_t)kind;
 			r->directory = kind == NODE_CONTROL_DIRECTORY;
 			r->text = text;
-			r->text_size = (uint32_t)size;
+			r->count = (uint32_t)size;
 			t->next += !fixed;
 			insert(t, r);
 		}
@@ -505,9 +513,9 @@ int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer
 		pthread_mutex_unlock(&t->lock);
 		return -ESTALE;
 	}
-	size_t left = offset < r->text_size ? r->text_size - (size_t)offset : 0;
+	size_t left = offset < r->count ? r->count - (size_t)offset : 0;
 	*ret_copied = util_min(size, left);
-	*ret_size = r->text_size;
+	*ret_size = r->count;
 	if (*ret_copied > 0)
 		memcpy(buffer, r->text + offset, *ret_copied);
 	pthread_mutex_unlock(&t->lock);
@@ -534,7 +542,7 @@ bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct nod
 		withdraw(t, r);
 		t->nodes--;
 		record_free(r);
-	} else if (r->before > 0 && count >= r->before) {
+	} else if (!r->directory && r->before > 0 && count >= r->before) {
 		/* The kernel's inode from before the deletion is gone; what is left came from a view. */
 		r->before = 0;
 		r->writable = false;
@@ -594,7 +602,7 @@ void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
 {
 	pthread_mutex_lock(&t->lock);
 	struct record *r = find_node(t, node);
-	if (r)
+	if (r && r->directory)
 		r->live_moves = moves + 1;
 	pthread_mutex_unlock(&t->lock);
 }
