@@ -50,9 +50,10 @@ copied_in() {
 		'types, modes, owners and links by find'
 }
 
-# The names at the top of the tree (or one level deeper), in two halves.
+# Paths some levels down, in two halves: usr/share/doc/PACKAGE, usr/include/DIRECTORY/NAME, usr/include/NAME.h.
 halves() {
-	(cd "$source_tree" && find . -mindepth 3 -maxdepth 3 | sort | awk -v h="$1" 'NR % 2 == h')
+	(cd "$source_tree" && find . -mindepth 3 \( -path '*/*/*/*/*' -o ! -type d \) -prune -print |
+		sort | awk -v h="$1" 'NR % 2 == h')
 }
 
 deleted_half_restored_by_mv() {
@@ -76,7 +77,7 @@ deleted_half_restored_by_undo() {
 	cd "$tree"
 	files=$(count . -type f)
 	halves 1 | apart xargs -d '\n' rm -rf
-	within 1 $((files * 3 / 4)) "$(count . -type f)" 'files left'
+	within 1 $((files - 1000)) "$(count . -type f)" 'files left'
 	ddbfs undo >"$tmp/said"
 	same_tree "$source_tree" "$tree" --omit-dir-times
 }
