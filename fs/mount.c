@@ -165,12 +165,30 @@ static void unmount(struct fs *fs)
 	const char *mount_point = fs->options->mount_point;
 	struct pollfd ended = { .fd = loop_end_fd(fs->loop), .events = POLLIN };
 
-	if (unmount_now(mount_point, false) == 0)
+	fs->unmounted = unmount_now(mount_point, false) == 0;
+	if (fs->unmounted)
 		return;
 	if (fs->options->writeback)
 		flush_kernel(mount_point);
-	if (unmount_now(mount_point, true) == 0)
+	fs->unmounted = unmount_now(mount_point, true) == 0;
+	if (fs->unmounted)
 		poll(&ended, 1, LINGER_MS);
+}
+
+/*
+ * Once it is unmounted, the mount point may be another's: libfuse, which
+ * unmounts by path unless the device is broken, is given a broken one. That
+ * also cuts off whoever is left after a lazy unmount.
+ */
+static void sever(struct fs *fs)
+{
+	int ends[2];
+
+	if (!fs->unmounted || pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	close(ends[0]);
+	dup3(ends[1], fuse_session_fd(fs->session), O_CLOEXEC);
+	close(ends[1]);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -280,6 +298,7 @@ static int run_session(struct fs *fs, int signal_fd)
 	errno = 0;
 	if (fuse_session_mount(fs->session, fs->options->mount_point) == 0) {
 		result = run_mounted(fs, signal_fd);
+		sever(fs);
 		fuse_session_unmount(fs->session);
 	} else {
 		result = errno ? -errno : -EIO;

@@ -44,8 +44,8 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	OPS_TRY(req, ops_directory(fs, ino, &node, &trash));
 	OPS_TRY(req, handle_new(ino, &h));
 	fi->fh = (uint64_t)(uintptr_t)h;
-	/* Interrupted: there will be no RELEASEDIR. */
-	if (fuse_reply_open(req, fi) == -ENOENT)
+	/* Nobody waits any more: there will be no RELEASEDIR. */
+	if (fuse_reply_open(req, fi) != 0)
 		handle_free(h);
 }
 

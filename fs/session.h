@@ -37,6 +37,7 @@ struct fs {
 	uint32_t gid;
 	int64_t mounted_ns; /* times of /.ddbfs */
 	atomic_flag failure_told; /* that the store stopped writing */
+	bool unmounted; /* by us */
 	uint32_t kernel_flags; /* of INIT, as the kernel sent them */
 	bool patched_init; /* the reply to INIT went out */
 };
