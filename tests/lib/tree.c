@@ -17,8 +17,10 @@ static struct test_known *known(struct test_tree *t, uint64_t id)
 
 void test_learn(struct test_tree *t, uint64_t id, const struct place *at)
 {
-	struct test_known *k = known(t, id);
+	struct test_known *k;
 
+	pthread_mutex_lock(&t->known_lock);
+	k = known(t, id);
 	if (!k) {
 		if (t->known_count == t->known_capacity) {
 			t->known_capacity = t->known_capacity ? 2 * t->known_capacity : 64;
@@ -28,16 +30,22 @@ void test_learn(struct test_tree *t, uint64_t id, const struct place *at)
 		k = &t->known[t->known_count++];
 	}
 	*k = (struct test_known){ .id = id, .at = *at };
+	pthread_mutex_unlock(&t->known_lock);
 }
 
 static bool locate(void *data, uint64_t id, struct place *ret_place)
 {
-	struct test_known *k = known(data, id);
+	struct test_tree *tree = data;
+	struct test_known *k;
+	bool found;
 
-	if (!k || k->gone)
-		return false;
-	*ret_place = k->at;
-	return true;
+	pthread_mutex_lock(&tree->known_lock);
+	k = known(tree, id);
+	found = k && !k->gone;
+	if (found)
+		*ret_place = k->at;
+	pthread_mutex_unlock(&tree->known_lock);
+	return found;
 }
 
 static bool same_place(const struct place *a, const struct place *b)
@@ -49,16 +57,19 @@ static bool same_place(const struct place *a, const struct place *b)
 static void changed(void *data, const struct lifecycle_change *change)
 {
 	struct test_tree *t = data;
-	struct test_known *k = known(t, change->id);
+	struct test_known *k;
 
+	pthread_mutex_lock(&t->known_lock);
+	k = known(t, change->id);
 	t->changes++;
 	t->last_change = *change;
-	if (!k || !same_place(&k->at, &change->from))
-		return;
-	if (change->to.name[0])
-		k->at = change->to;
-	else
-		k->gone = true;
+	if (k && same_place(&k->at, &change->from)) {
+		if (change->to.name[0])
+			k->at = change->to;
+		else
+			k->gone = true;
+	}
+	pthread_mutex_unlock(&t->known_lock);
 }
 
 /* ---- opening --------------------------------------------------------------- */
@@ -103,6 +114,7 @@ static struct actor make_actor(uint32_t uid, uint32_t pid)
 void test_tree_open(struct test_tree *t, enum test_engine engine)
 {
 	memset(t, 0, sizeof(*t));
+	pthread_mutex_init(&t->known_lock, NULL);
 	test_clock_init(&t->clock);
 	t->engine = engine;
 	t->where = (struct file_locator){ locate, t };

@@ -6,6 +6,8 @@
 #ifndef TESTS_LIB_TREE_H
 #define TESTS_LIB_TREE_H
 
+#include <pthread.h>
+
 #include "fs/file.h"
 #include "fs/namei.h"
 #include "tests/lib/test.h"
@@ -34,6 +36,7 @@ struct test_tree {
 		bool gone;
 	} * known;
 	size_t known_count, known_capacity;
+	pthread_mutex_t known_lock;
 	unsigned changes; /* how often the hook was called */
 	struct lifecycle_change last_change;
 };
