@@ -8,8 +8,6 @@
 
 #include "fs/acl.h"
 
-#define ATTR_RIGHTS (ATTR_MODE | ATTR_UID | ATTR_GID)
-
 /* Linux clears set-id bits on every chown of what is not a directory, root's included. */
 static bool kills_privileges(const struct attr_change *change, const struct item *item)
 {
@@ -48,10 +46,15 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static bool same_rights(const struct item *a, const struct item *b)
+{
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
+}
+
 static bool same_attributes(const struct item *a, const struct item *b)
 {
-	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size &&
-	       same_time(&a->atime, &b->atime) && same_time(&a->mtime, &b->mtime);
+	return same_rights(a, b) && a->size == b->size && same_time(&a->atime, &b->atime) &&
+	       same_time(&a->mtime, &b->mtime);
 }
 
 /* The kernel repeats times it already has (after an unlink, with the writeback cache): no write for those. */
@@ -85,9 +88,15 @@ static int change_acl(struct namei *n, struct edit *e)
 	return acl.failed ? -ENOMEM : edit_set_xattr(n, e, ACL_ACCESS, acl.bytes, acl.size);
 }
 
+struct setattr {
+	const struct attr_change *change;
+	bool rights; /* mode or owner became others */
+};
+
 static int setattr_step(struct namei *n, struct edit *e, void *data)
 {
-	const struct attr_change *change = data;
+	struct setattr *s = data;
+	const struct attr_change *change = s->change;
 	struct item *item = &e->inode.item;
 	struct item before = *item;
 	int result = 0;
@@ -104,19 +113,20 @@ static int setattr_step(struct namei *n, struct edit *e, void *data)
 	if (result)
 		return result;
 	set_times(n, change, item);
+	s->rights = !same_rights(&before, item);
 	e->releasing = item->size <= before.size && !e->xattrs_changed;
 	return !e->xattrs_changed && changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
 }
 
 static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)
 {
-	struct attr_change copy = *change;
+	struct setattr s = { .change = change };
 	int result = target_lock(target, false);
 
 	if (result)
 		return result;
-	result = edit_run(target, setattr_step, &copy, ret_inode);
-	if (result == 0 && target->tree && change->set & ATTR_RIGHTS)
+	result = edit_run(target, setattr_step, &s, ret_inode);
+	if (target->tree && s.rights)
 		lifecycle_note_directory_changed(target->n->lifecycle);
 	target_unlock(target);
 	return result;

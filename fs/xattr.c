@@ -368,6 +368,12 @@ static int xattr_step(struct namei *n, struct edit *e, void *data)
 	return result;
 }
 
+/* What directories have in force, and who may enter them, is remembered elsewhere. */
+static bool is_remembered(const char *name)
+{
+	return classify(name) == XATTR_POLICY || classify(name) == XATTR_ACL;
+}
+
 static int change_xattr(struct target *target, struct xattr_change *c)
 {
 	int result = check_xattr_name(c->name);
@@ -377,8 +383,7 @@ static int change_xattr(struct target *target, struct xattr_change *c)
 	if (result)
 		return result;
 	result = edit_run(target, xattr_step, c, NULL);
-	/* Policies, and ACLs: they come with other rights. */
-	if (result == 0 && target->tree)
+	if (result == 0 && target->tree && is_remembered(c->name))
 		lifecycle_note_directory_changed(target->n->lifecycle);
 	target_unlock(target);
 	return result;
