@@ -57,14 +57,17 @@ int batch_close(struct lifecycle *l, struct open_batch *b)
 	struct store_retry retry = { 0 };
 	int result = 0;
 
-	batch_unlink(l, b);
 	if (b->recorded) {
 		do
 			result = batch_put_closed(l, &b->record);
 		while (store_retry(&retry, &result));
 	}
+	/* One that could not be closed stays, to be tried again. */
+	if (result)
+		return result;
+	batch_unlink(l, b);
 	free(b);
-	return result;
+	return 0;
 }
 
 int batch_close_id(struct lifecycle *l, uint64_t seq)

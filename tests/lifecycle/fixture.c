@@ -54,7 +54,16 @@ static void inject(struct fixture *f)
 		faults.conflict_at = f->fault_at;
 	if (f->fault == FAULT_LOST_ANSWER)
 		faults.lost_answer_at = f->fault_at;
+	if (f->fault == FAULT_ERROR)
+		faults.error_at = f->fault_at;
 	store_memory_inject(f->store, &faults);
+}
+
+void fixture_arm(struct fixture *f, enum fixture_fault fault, uint64_t at)
+{
+	f->fault = fault;
+	f->fault_at = at;
+	inject(f);
 }
 
 /* ---- opening and closing ---------------------------------------------------- */
@@ -220,7 +229,7 @@ static uint64_t add_item(struct fixture *f, uint64_t parent, const struct item *
 	int result;
 
 	do
-		result = add_item_once(f, parent, item, name, bytes, size);
+		result = FIXTURE_TRY(f, add_item_once(f, parent, item, name, bytes, size));
 	while (store_retry(&retry, &result));
 	ck_assert_int_eq(result, 0);
 	lifecycle_note_created(f->life, &f->actor, item->id);
@@ -328,7 +337,7 @@ void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t
 	int result;
 
 	do
-		result = link_once(f, &from, &to);
+		result = FIXTURE_TRY(f, link_once(f, &from, &to));
 	while (store_retry(&retry, &result));
 	ck_assert_int_eq(result, 0);
 }
@@ -349,6 +358,8 @@ static void edit_directory(struct fixture *f, uint64_t directory, void (*change)
 		result = tree_commit(&t, f->store, STORE_GROWING, NULL);
 		transaction_release(&t);
 		tree_release(&d);
+		if (result == -EIO && f->fault != FAULT_NONE)
+			result = STORE_CONFLICT;
 	} while (store_retry(&retry, &result));
 	ck_assert_int_eq(result, 0);
 	lifecycle_note_directory_changed(f->life);

@@ -27,7 +27,8 @@ enum fixture_fault {
 	FAULT_CONFLICT,
 	FAULT_LOST_ANSWER,
 	FAULT_OTHER_CLIENT,
-	FAULT_KINDS
+	FAULT_KINDS, /* under those above every body passes */
+	FAULT_ERROR, /* not done, and said so: what is made good later may be missing */
 };
 
 struct fixture {
@@ -76,6 +77,8 @@ void fixture_run_once(fixture_body *body);
 	})
 #define ck_ok(f, expression) ck_assert_int_eq(FIXTURE_TRY(f, expression), 0)
 
+/* From now on: that fault, at the n-th transaction counted from here. */
+void fixture_arm(struct fixture *f, enum fixture_fault fault, uint64_t at);
 void fixture_reopen(struct fixture *f); /* closes and opens lifecycle */
 void fixture_crash(struct fixture *f); /* opens lifecycle anew, as if the old one had died */
 void fixture_pass(struct fixture *f, int64_t ns); /* time goes by */
