@@ -14,6 +14,9 @@
 #define WINDOW 32 /* chunks looked up at once */
 #define READ_MAX (UINT32_C(1) << 20) /* bytes of one pread */
 #define TRIES 3
+/* What follows a read that goes on where the last one ended is asked of the disk ahead, this far, in steps. */
+#define AHEAD_BYTES (UINT32_C(2) << 20)
+#define AHEAD_STEP (UINT32_C(512) << 10)
 
 /* What one chunk is made of: a base, and pieces above it. */
 struct view {
@@ -43,6 +46,7 @@ struct window {
 	size_t pieces_count;
 	struct buffer bytes; /* of the pieces; not filled where only places are wanted */
 	bool places_only;
+	bool ahead; /* reading goes on behind the window */
 	struct index_reader *reader;
 };
 
@@ -329,6 +333,16 @@ static int fill_run(struct window *w, size_t i, size_t count, uint64_t offset, u
 	return r;
 }
 
+/* Chunks that are written in order stand in order, so what comes next is behind this run, in all likelihood. */
+static void read_ahead(struct window *w, size_t i, size_t count)
+{
+	const struct body_ref *first = &w->views[i].ref, *last = &w->views[i + count - 1].ref;
+	uint32_t end = last->offset + last->length;
+
+	if (w->ahead && first->offset / AHEAD_STEP != end / AHEAD_STEP)
+		segments_advise(w->e->segments, last->segment, end, AHEAD_BYTES);
+}
+
 static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 {
 	size_t scratch_size = util_min(w->count * BODY_CHUNK_SIZE, (size_t)READ_MAX);
@@ -343,6 +357,7 @@ static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 
 		if (needs_base(w, i, t)) {
 			count = run_length(w, i, offset, buffer, size);
+			read_ahead(w, i, count);
 			r = fill_run(w, i, count, offset, buffer, size, scratch, scratch + scratch_size);
 		} else {
 			memset(t.to, 0, t.size);
@@ -379,9 +394,20 @@ static int read_window(struct window *w, uint64_t offset, uint8_t *buffer, size_
 	return r;
 }
 
+/* Whether the read begins where the last one of the body ended. Threads may race here: it is a hint. */
+static bool goes_on(struct engine_local *e, uint64_t body, uint64_t offset, size_t size)
+{
+	_Atomic uint64_t *place = &e->reading[body % LOCAL_READING];
+	/* Body and offset in one number, so that both are of one read. */
+	uint64_t here = body * UINT64_C(0x9e3779b97f4a7c15) + offset;
+
+	return atomic_exchange_explicit(place, here + size, memory_order_relaxed) == here;
+}
+
 int local_body_read(struct engine *engine, uint64_t body, uint64_t offset, void *buffer, size_t size)
 {
-	struct window w = { .e = local_of(engine), .body = body };
+	struct engine_local *e = local_of(engine);
+	struct window w = { .e = e, .body = body, .ahead = goes_on(e, body, offset, size) };
 	uint8_t *to = buffer;
 	int r = 0;
 

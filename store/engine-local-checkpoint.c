@@ -310,7 +310,7 @@ static int commit(struct engine_local *e, struct overlay *o)
 	if (r < 0)
 		return r;
 	r = write_all(e, o);
-	if (r == 0 && segments_sync(e->segments) < 0)
+	if (r == 0 && segments_sync(e->segments, true) < 0)
 		r = local_fail(e, -EIO, "file data could not be synced to the disk");
 	if (r < 0)
 		index_write_abort(e->index);

@@ -178,6 +178,10 @@ int local_reclaim(struct engine_local *e, const struct local_state *state)
 	size_t count;
 	int r = segments_list(e->segments, state->next_segment, &numbers, &count);
 
+	/* What is replayed may be in memory only, if it was the process that ended. */
+	if (r == 0)
+		r = segments_sync_directory(e->segments);
+
 	for (size_t i = 0; i < state->ends_count && r == 0; i++)
 		if (state->ends[i].segment < state->next_segment) {
 			r = segments_sync_one(e->segments, state->ends[i].segment);

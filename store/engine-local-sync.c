@@ -94,7 +94,7 @@ static int lead(struct engine_local *e, uint64_t *ret_seq)
 	memcpy(files, e->journal_dirty, sizeof(files));
 	memset(e->journal_dirty, 0, sizeof(e->journal_dirty));
 	pthread_mutex_unlock(&e->commit);
-	r = segments_sync(e->segments);
+	r = segments_sync(e->segments, false);
 	if (r < 0)
 		return local_fail(e, r, "file data could not be synced to the disk");
 	r = sync_journals(e, files, current);

@@ -29,7 +29,7 @@
 #include "store/space.h"
 #include "store/value.h"
 
-#define LOCAL_GENERATION_BYTES (UINT64_C(16) << 20)
+#define LOCAL_GENERATION_BYTES (UINT64_C(24) << 20)
 #define LOCAL_GENERATION_ITEMS 8000
 #define LOCAL_PATCH_BYTES (UINT32_C(32) << 10) /* data of one transaction up to this rides in its record */
 
@@ -85,6 +85,9 @@ struct engine_local {
 	pthread_cond_t group_done;
 	bool group_leads; /* somebody syncs; by `group`, as all below */
 	_Atomic uint64_t durable_seq;
+
+#define LOCAL_READING 16
+	_Atomic uint64_t reading[LOCAL_READING]; /* where the last reads ended, by body */
 
 	/* The thread's own, or open's before it runs. */
 	uint64_t applied_seq;

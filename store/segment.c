@@ -27,6 +27,7 @@ struct segment {
 	int fd;
 	unsigned pins;
 	bool active;
+	bool merge; /* of the checkpoint's stream */
 	bool dirty; /* its last sync began before what was written last */
 	bool gone; /* unlinked */
 };
@@ -50,7 +51,9 @@ struct segments {
 	struct stream streams[SEGMENT_STREAMS];
 	uint64_t uses;
 	uint32_t next;
+	/* Segments were made: for transactions, for merges. Apart, since each is synced by somebody else. */
 	bool directory_dirty;
+	bool merge_directory_dirty;
 };
 
 static void segment_name(uint32_t number, char ret_name[NAME_SIZE])
@@ -322,8 +325,9 @@ static int stream_begin(struct segments *s, struct stream *stream)
 		return -ENOMEM;
 	}
 	s->next++;
-	s->directory_dirty = true;
 	segment->active = true;
+	segment->merge = stream->id == SEGMENT_STREAM_MERGE;
+	*(segment->merge ? &s->merge_directory_dirty : &s->directory_dirty) = true;
 	segment->pins = 1;
 	stream->segment = segment;
 	stream->at = stream->allocated = stream->behind = 0;
@@ -466,13 +470,14 @@ int segments_reserve(struct segments *s, uint64_t id, uint64_t bytes)
 }
 
 /* The next dirty segment, pinned and now clean, or NULL. */
-static struct segment *take_dirty(struct segments *s)
+static struct segment *take_dirty(struct segments *s, bool merges)
 {
 	struct segment *segment;
 
 	pthread_mutex_lock(&s->lock);
-	for (segment = s->open; segment && !segment->dirty; segment = segment->next)
-		;
+	for (segment = s->open; segment; segment = segment->next)
+		if (segment->dirty && (merges || !segment->merge))
+			break;
 	if (segment) {
 		segment->dirty = false;
 		segment->pins++;
@@ -481,12 +486,12 @@ static struct segment *take_dirty(struct segments *s)
 	return segment;
 }
 
-int segments_sync(struct segments *s)
+int segments_sync(struct segments *s, bool merges)
 {
 	struct segment *segment;
 	bool directory;
 
-	while ((segment = take_dirty(s))) {
+	while ((segment = take_dirty(s, merges))) {
 		int r = fdatasync(segment->fd) < 0 ? -errno : 0;
 
 		unpin(s, segment);
@@ -494,10 +499,17 @@ int segments_sync(struct segments *s)
 			return r;
 	}
 	pthread_mutex_lock(&s->lock);
-	directory = s->directory_dirty;
+	directory = s->directory_dirty || (merges && s->merge_directory_dirty);
 	s->directory_dirty = false;
+	if (merges)
+		s->merge_directory_dirty = false;
 	pthread_mutex_unlock(&s->lock);
 	return directory && fsync(s->fd) < 0 ? -errno : 0;
+}
+
+int segments_sync_directory(struct segments *s)
+{
+	return fsync(s->fd) < 0 ? -errno : 0;
 }
 
 int segments_sync_one(struct segments *s, uint32_t number)

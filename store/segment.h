@@ -53,10 +53,16 @@ int segments_read(struct segments *s, uint32_t segment, uint32_t offset, void *b
 /* Tells the kernel that they will be read soon. */
 void segments_advise(struct segments *s, uint32_t segment, uint32_t offset, size_t size);
 
-/* Syncs what was appended before the call, and the directory if segments were made. 0 or negative errno: stop writing for good. */
-int segments_sync(struct segments *s);
+/*
+ * Syncs what was appended before the call, and the directory if segments were
+ * made. 0 or negative errno: stop writing for good. No journal record names what
+ * a checkpoint merges, so only its commit has to wait for `merges`.
+ */
+int segments_sync(struct segments *s, bool merges);
 /* The same for one segment of an earlier life. One that is not there has nothing to sync. */
 int segments_sync_one(struct segments *s, uint32_t segment);
+/* That segments of an earlier life are there. */
+int segments_sync_directory(struct segments *s);
 
 /* Whether a stream appends to it. */
 bool segments_active(struct segments *s, uint32_t segment);

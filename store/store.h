@@ -274,7 +274,7 @@ struct store_open_options {
 	bool read_only; /* for check: no lock is taken away, nothing is written; needs a store nobody has open */
 	bool verify; /* verify the whole structure, whatever its size */
 	uint64_t map_bytes; /* LMDB map, 0 = 1 TiB; small ones are for tests */
-	uint64_t generation_bytes; /* bound of one overlay generation, 0 = 16 MiB; small ones are for tests */
+	uint64_t generation_bytes; /* bound of one overlay generation, 0 = 24 MiB; small ones are for tests */
 };
 
 /* Why an open did not succeed, in words for the user. */
