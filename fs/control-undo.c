@@ -183,7 +183,7 @@ static void say_undone(struct undoing *u, const struct undo_result *r)
 	job_result(u->job, undo_exit(u, r), result);
 }
 
-static void say_failed(struct undoing *u, int result, const struct undo_options *o)
+static void say_failed(struct undoing *u, int result, const struct undo_options *o, uint64_t restored)
 {
 	switch (result) {
 	case -ENOENT:
@@ -202,7 +202,8 @@ static void say_failed(struct undoing *u, int result, const struct undo_options 
 		break;
 	case -EINTR:
 		job_error(u->job, CONTROL_INTERRUPTED, NULL,
-			  "interrupted; what is back stays, the same command brings the rest");
+			  "interrupted after %llu items; they stay, the same command brings the rest",
+			  (unsigned long long)restored);
 		break;
 	default:
 		job_error_errno(u->job, NULL, result);
@@ -249,7 +250,7 @@ void job_undo(struct job *j)
 		result = lifecycle_undo(job_lifecycle(j), &j->actor, &o, &r);
 	job_settle(j);
 	if (result < 0)
-		say_failed(&u, result, &o);
+		say_failed(&u, result, &o, r.restored);
 	else if (only && !u.entries)
 		job_error(j, CONTROL_NOT_FOUND, NULL,
 			  "no entry of the batch has such a name; nothing was moved");

@@ -216,7 +216,7 @@ static int converse(struct call *k, struct control_message *m)
 			k->cancelled = true;
 		}
 		if (k->events->what)
-			progress_show(&k->progress, 0, 0);
+			progress_tick(&k->progress);
 		error = exchange(k, m);
 	}
 	progress_clear(&k->progress);

@@ -62,7 +62,7 @@ static int await_end(const struct arguments *a, int pidfd, pid_t pid)
 
 	progress_begin(&progress, "writing everything to disk");
 	while (poll(&p, 1, WAIT_MS) <= 0 && !(stopped = interrupt_seen(interrupt)))
-		progress_show(&progress, 0, 0);
+		progress_tick(&progress);
 	progress_clear(&progress);
 	if (stopped)
 		return cmd_fail(a, EXIT_INTERRUPTED,

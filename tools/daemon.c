@@ -282,7 +282,7 @@ static int await(const struct daemon_plan *plan, pid_t pid, int pipe, int interr
 
 	progress_begin(&progress, "opening the store");
 	while (poll(&p, 1, WAIT_MS) <= 0 && !(stopped = interrupt_seen(interrupt)))
-		progress_show(&progress, 0, 0);
+		progress_tick(&progress);
 	progress_clear(&progress);
 	if (stopped)
 		return stop(pid, r);

@@ -37,14 +37,21 @@ static void show_bar(const struct progress *p, uint64_t done, uint64_t total)
 
 void progress_show(struct progress *p, uint64_t done, uint64_t total)
 {
+	p->done = done;
+	p->total = total;
+	progress_tick(p);
+}
+
+void progress_tick(struct progress *p)
+{
 	int64_t now = p->terminal ? now_ns() : 0;
 
 	if (!p->terminal || now - p->begun_ns < FIRST_NS || now - p->shown_ns < EVERY_NS)
 		return;
-	if (total && done <= total)
-		show_bar(p, done, total);
-	else if (done)
-		fprintf(stderr, "\r\033[K%s: %llu", p->what, (unsigned long long)done);
+	if (p->total && p->done <= p->total)
+		show_bar(p, p->done, p->total);
+	else if (p->done)
+		fprintf(stderr, "\r\033[K%s: %llu", p->what, (unsigned long long)p->done);
 	else
 		fprintf(stderr, "\r\033[K%s ...", p->what);
 	fflush(stderr);
