@@ -3,53 +3,13 @@
  *
  * One transaction moves everything: the names, the guards of directories, the
  * shadows that stand beside them, both parents, and what is replaced into the
- * trash. Checks come in the order of the kernel's own: the kernel has made most
- * of them, but on a tree that others may have changed since.
+ * trash.
  */
-#include "fs/namei-internal.h"
+#include "fs/namei-rename.h"
 
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdio.h>
-#include <sys/stat.h>
-
-/* An item that a rename concerns, as read. */
-struct subject {
-	bool present;
-	struct place at;
-	struct item item;
-	struct store_value value;
-	struct item link; /* of a reference */
-	struct store_value link_value;
-	struct guard guard; /* of a directory */
-};
-
-struct rename {
-	struct namei *n;
-	const struct actor *actor;
-	bool exchange;
-	bool replaceable; /* no RENAME_NOREPLACE */
-	struct subject old, new; /* what bears the old name, and the new one */
-	struct tree_directory parents[2];
-	struct tree_directory *from, *to; /* may be one */
-	bool topology; /* a directory changes its parent */
-	uint64_t topology_version;
-	bool removing;
-	struct removal removal;
-	struct transaction transaction;
-};
-
-#define RENAME_NOTHING 16 /* two names of one file: nothing is to be done */
-
-static bool is_directory(const struct subject *s)
-{
-	return s->present && S_ISDIR(s->item.mode);
-}
-
-static bool crosses(const struct rename *r)
-{
-	return r->old.at.directory != r->new.at.directory;
-}
 
 static void subject_release(struct subject *s)
 {
@@ -78,120 +38,11 @@ static void rename_release(struct rename *r)
 	transaction_release(&r->transaction);
 }
 
-/* ---- reading -------------------------------------------------------------- */
-
-static int subject_read(struct namei *n, struct subject *s)
-{
-	int result = record_get_item(n->store, &s->at, false, &s->value, &s->item);
-
-	if (result == STORE_ABSENT)
-		return 0;
-	s->present = result == 0;
-	return result;
-}
-
-/* What belongs to an item that moves: under the lock nothing destroys it, so what is missing is damage. */
-static int subject_read_rest(struct namei *n, struct subject *s)
-{
-	int result = 0;
-
-	if (s->item.flags & ITEM_REFERENCE)
-		result = record_get_link(n->store, s->item.id, false, &s->link_value, &s->link);
-	else if (S_ISDIR(s->item.mode))
-		result = record_get_guard(n->store, s->item.id, &s->guard);
-	return result == STORE_ABSENT ? -EIO : result;
-}
-
-static int rename_read(struct rename *r)
-{
-	int result = subject_read(r->n, &r->old);
-
-	if (result == 0)
-		result = subject_read(r->n, &r->new);
-	if (result)
-		return result;
-	if (!r->old.present)
-		return -ENOENT;
-	result = subject_read_rest(r->n, &r->old);
-	if (result == 0 && r->exchange && r->new.present)
-		result = subject_read_rest(r->n, &r->new);
-	return result;
-}
-
-/* ---- checking ------------------------------------------------------------- */
-
-/* No directory may come to lie in itself. */
-static int check_cycles(struct rename *r)
-{
-	int result = 0;
-
-	if (!crosses(r))
-		return 0;
-	if (is_directory(&r->old)) {
-		result = tree_is_below(r->n->store, r->new.at.directory, r->old.item.id,
-				       &r->topology_version);
-		r->topology = true;
-	}
-	if (result == 0 && r->exchange && is_directory(&r->new)) {
-		result = tree_is_below(r->n->store, r->old.at.directory, r->new.item.id,
-				       &r->topology_version);
-		r->topology = true;
-	}
-	return result > 0 ? -EINVAL : result;
-}
-
-/* protect: nothing in there is replaced, exchanged or leaves. */
-static int check_protection(struct rename *r)
-{
-	struct policy policy;
-	int result;
-
-	if (crosses(r) || r->new.present) {
-		result = lifecycle_policy(r->n->lifecycle, r->old.at.directory, &policy);
-		if (result || policy.protect)
-			return result ? result : -EPERM;
-	}
-	if (crosses(r) && r->new.present) {
-		result = lifecycle_policy(r->n->lifecycle, r->new.at.directory, &policy);
-		if (result || policy.protect)
-			return result ? result : -EPERM;
-	}
-	return 0;
-}
-
-static int check_types(const struct rename *r)
-{
-	if (r->exchange || !r->new.present)
-		return 0;
-	if (is_directory(&r->old) && !is_directory(&r->new))
-		return -ENOTDIR;
-	if (!is_directory(&r->old) && is_directory(&r->new))
-		return -EISDIR;
-	return 0;
-}
-
-static int rename_check(struct rename *r)
-{
-	int result;
-
-	if (r->new.present && !r->replaceable)
-		return -EEXIST;
-	if (r->exchange && !r->new.present)
-		return -ENOENT;
-	result = check_cycles(r);
-	if (result)
-		return result;
-	if (r->new.present && r->new.item.id == r->old.item.id)
-		return RENAME_NOTHING;
-	result = check_types(r);
-	return result ? result : check_protection(r);
-}
-
 /* ---- preparing ------------------------------------------------------------ */
 
 static bool is_shadowed(const struct subject *s)
 {
-	return is_directory(s) && s->item.flags & ITEM_SHADOWED;
+	return subject_is_directory(s) && s->item.flags & ITEM_SHADOWED;
 }
 
 /* A directory with trash below needs the marks above its new place too. They may come to stand without need: that is allowed. */
@@ -199,7 +50,7 @@ static int mark_shadows(struct rename *r)
 {
 	int result = 0;
 
-	if (!crosses(r))
+	if (!rename_crosses(r))
 		return 0;
 	if (is_shadowed(&r->old))
 		result = lifecycle_mark_shadows(r->n->lifecycle, r->new.at.directory);
@@ -225,7 +76,8 @@ static int load_target(struct rename *r)
 	result = load_parent(r, r->to, r->new.at.directory);
 	if (result)
 		return result;
-	if (crosses(r) && is_directory(&r->old) && r->to->own.directory.subdirectories >= UINT32_MAX - 2)
+	if (rename_crosses(r) && subject_is_directory(&r->old) &&
+	    r->to->own.directory.subdirectories >= UINT32_MAX - 2)
 		return -EMLINK;
 	return 0;
 }
@@ -233,7 +85,7 @@ static int load_target(struct rename *r)
 /* Last, since what marks shadows above the target may write it. */
 static int load_source(struct rename *r)
 {
-	if (!crosses(r))
+	if (!rename_crosses(r))
 		return 0;
 	r->from = &r->parents[1];
 	return load_parent(r, r->from, r->old.at.directory);
@@ -303,10 +155,10 @@ static int collect_shadow(struct rename *r, const struct place *at, const struct
 
 static void collect_parents(struct rename *r, int64_t now_ns)
 {
-	uint32_t old = is_directory(&r->old);
-	uint32_t new = r->exchange &&is_directory(&r->new);
+	uint32_t old = subject_is_directory(&r->old);
+	uint32_t new = r->exchange &&subject_is_directory(&r->new);
 
-	if (crosses(r)) {
+	if (rename_crosses(r)) {
 		r->from->own.directory.subdirectories += new - old;
 		r->to->own.directory.subdirectories += old - new;
 		tree_touch(r->from, now_ns);
@@ -356,7 +208,7 @@ static void rename_tell(struct rename *r)
 	tell_moved(r, &r->old, &r->new.at);
 	if (r->exchange)
 		tell_moved(r, &r->new, &r->old.at);
-	if (is_directory(&r->old) || is_directory(&r->new))
+	if (subject_is_directory(&r->old) || subject_is_directory(&r->new))
 		lifecycle_note_directory_changed(r->n->lifecycle);
 }
 
