@@ -30,8 +30,8 @@ static int array_push(struct batch_array *a, const struct batch *batch)
 }
 
 /* One page of records from `after` on; *ret_more and `after` say how to go on. */
-static int read_page(struct lifecycle *l, const struct key_range *range, struct key *after, bool *started,
-		     size_t limit, struct batch_array *a, bool *ret_more)
+static int read_page(struct lifecycle *l, const struct key_range *range, struct key *after,
+		     bool *started, size_t limit, struct batch_array *a, bool *ret_more)
 {
 	_cleanup_(store_page_release) struct store_page page = { 0 };
 	struct store_query query = { .range = *range, .after = *started ? after : NULL, .limit = limit };
@@ -91,8 +91,8 @@ static void settle_open(struct lifecycle *l, struct batch_array *a)
 	lifecycle_unlock(l);
 }
 
-int lifecycle_batches(struct lifecycle *l, uint32_t uid, bool (*row)(void *data, const struct batch *batch),
-		      void *data)
+int lifecycle_batches(struct lifecycle *l, uint32_t uid,
+		      bool (*row)(void *data, const struct batch *batch), void *data)
 {
 	struct batch_array a = { 0 };
 	int result = read_all(l, uid, &a);
@@ -192,7 +192,8 @@ static int prune_batch(struct lifecycle *l, const struct batch *batch)
 	/* For a day it can still be told that all of it is back. */
 	if (!batch->last_seq || time_add((int64_t)batch->last_seq, DAY_NS) > store_now_ns(l->store))
 		return 0;
-	if (batch->purge && time_add((int64_t)batch->last_seq, POLICY_GRACE_MAX_NS) < store_now_ns(l->store))
+	if (batch->purge &&
+	    time_add((int64_t)batch->last_seq, POLICY_GRACE_MAX_NS) < store_now_ns(l->store))
 		result = 0; /* however it was, its grace is over */
 	else
 		result = batch_rows(l, batch, PRUNE_ROWS, stop_at_first, NULL);

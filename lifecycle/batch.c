@@ -115,8 +115,8 @@ static int batch_bound(struct lifecycle *l)
 	return count >= OPEN_MAX ? batch_close(l, oldest) : 0;
 }
 
-static int batch_open(struct lifecycle *l, const struct actor *actor, bool purge, uint64_t directory,
-		      struct open_batch **ret_batch)
+static int batch_open(struct lifecycle *l, const struct actor *actor, bool purge,
+		      uint64_t directory, struct open_batch **ret_batch)
 {
 	struct open_batch *b;
 	uint64_t seq;
@@ -186,7 +186,8 @@ void batch_count(struct lifecycle *l, struct open_batch *b, uint64_t seq, uint64
 	b->last_boot_ns = boot_now(l);
 }
 
-int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq, uint64_t count)
+int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq,
+		       uint64_t count)
 {
 	struct batch batch;
 	int result;
@@ -201,39 +202,8 @@ int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid,
 	return 0;
 }
 
-/* An open one is closed from what is in memory. Should the commit fail, it says one entry too many: no harm. */
-static bool batch_extend_open(struct lifecycle *l, uint64_t batch, uint64_t seq, uint64_t bytes)
-{
-	for (struct open_batch *b = l->batches; b; b = b->next) {
-		if (b->record.seq != batch)
-			continue;
-		b->record.last_seq = util_max(b->record.last_seq, seq);
-		b->record.count++;
-		b->record.bytes += bytes;
-		return true;
-	}
-	return false;
-}
-
-int batch_extend(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t seq, uint64_t bytes)
-{
-	struct batch batch;
-	int result;
-
-	if (!d->batch || batch_extend_open(l, d->batch, seq, bytes))
-		return 0;
-	result = record_get_batch(l->store, d->uid, d->batch, &batch);
-	if (result)
-		return result == STORE_ABSENT ? 0 : result;
-	batch.last_seq = util_max(batch.last_seq, seq);
-	batch.count++;
-	batch.bytes += bytes;
-	transaction_put_batch(t, &batch, batch.version);
-	return 0;
-}
-
-int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t last_seq,
-		      uint64_t count, uint64_t bytes)
+int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d,
+		      uint64_t last_seq, uint64_t count, uint64_t bytes)
 {
 	struct batch batch;
 	int result;
@@ -267,9 +237,13 @@ static int row_scan_page(struct row_scan *scan, const struct store_page *page)
 	struct trash_row row;
 
 	for (size_t i = 0; i < page->count; i++) {
-		/* A damaged row is check's to name; it must not keep the others from coming back. */
-		if (page->rows[i].damaged || key_parse(codec, page->rows[i].key, page->rows[i].key_size, &parts) ||
-		    record_decode_trash(codec, &page->rows[i].value, &row) || row.batch != scan->batch->seq)
+		/*
+		 * A damaged row is check's to name; it must not keep the others from coming back.
+		 */
+		if (page->rows[i].damaged ||
+		    key_parse(codec, page->rows[i].key, page->rows[i].key_size, &parts) ||
+		    record_decode_trash(codec, &page->rows[i].value, &row) ||
+		    row.batch != scan->batch->seq)
 			continue;
 		if (scan->row(scan->data, parts.seq, &row))
 			return 1;

@@ -64,7 +64,10 @@ static bool cap_next(struct lifecycle *l, struct cap *ret_cap)
 	return found;
 }
 
-/* What was noted while it was measured is added once more: the bound may be too high, never too low. */
+/*
+ * What was noted while it was measured is added once more: the bound may be too
+ * high, never too low.
+ */
 static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t bytes)
 {
 	lifecycle_lock(l);
@@ -106,7 +109,8 @@ static int is_counted(struct capped *c, const struct place *at, const struct ite
 	int result = standing_load(c->l, at, item, &st);
 
 	/* What is purged is on its way out. */
-	if (result || !place_equal(&st.top, at) || item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED))
+	if (result || !place_equal(&st.top, at) ||
+	    item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED))
 		return result == -ENOENT ? 0 : result;
 	if (c->directory == KEY_ID_ROOT)
 		return 1;
@@ -195,9 +199,12 @@ static int capped_walk(struct capped *c)
 	return util_min(result, 0);
 }
 
-static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t *budget, struct destroyed *total)
+static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t *budget,
+			   struct destroyed *total)
 {
-	struct capped c = { .l = l, .directory = cap->directory, .target = UINT64_MAX, .budget = budget, .total = total };
+	struct capped c = {
+		.l = l, .directory = cap->directory, .target = UINT64_MAX, .budget = budget, .total = total
+	};
 	struct rules rules;
 	int result = rules_load(l, cap->directory, &rules);
 
@@ -221,7 +228,9 @@ int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total)
 	struct cap cap;
 	int result = 0;
 
-	/* Each is looked at once: one that stays over (on hold, open) waits for the next deletion. */
+	/*
+	 * Each is looked at once: one that stays over (on hold, open) waits for the next deletion.
+	 */
 	for (unsigned i = 0; i < CAPS && *budget && !result && cap_next(l, &cap); i++)
 		result = cap_enforce_one(l, &cap, budget, total);
 	return result;

@@ -63,7 +63,8 @@ int destroy_is_held(struct lifecycle *l, const struct place *at, const struct it
 
 /* ---- files ------------------------------------------------------------------------- */
 
-static void add_count(struct transaction *t, const struct place *at, const struct item *item, enum item_counter cause)
+static void add_count(struct transaction *t, const struct place *at, const struct item *item,
+		      enum item_counter cause)
 {
 	if (at->state == KEY_ACT)
 		transaction_count_add(t, COUNTER_LIVE_ITEMS, -1);
@@ -110,8 +111,8 @@ static void add_link(struct transaction *t, const struct place *at, const struct
 	add_content(t, link);
 }
 
-static void add_name(struct step *step, struct lifecycle *l, const struct place *at, const struct item *item,
-		     enum item_counter cause)
+static void add_name(struct step *step, struct lifecycle *l, const struct place *at,
+		     const struct item *item, enum item_counter cause)
 {
 	transaction_delete_item(&step->t, l->store, at, item->version);
 	if (at->state == KEY_DEL)
@@ -120,8 +121,8 @@ static void add_name(struct step *step, struct lifecycle *l, const struct place 
 	step_moved(step, item, at, NULL);
 }
 
-int destroy_add_file(struct lifecycle *l, struct step *step, const struct place *at, const struct item *item,
-		     enum item_counter cause, struct destroyed *total)
+int destroy_add_file(struct lifecycle *l, struct step *step, const struct place *at,
+		     const struct item *item, enum item_counter cause, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	bool reference = item->flags & ITEM_REFERENCE;
@@ -129,14 +130,18 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 	int64_t size;
 	int result;
 
-	if (!step_has_room(l, step, DESTROY_OPERATIONS, 0) || (reference && step_has_item(step, item->id)))
+	if (!step_has_room(l, step, DESTROY_OPERATIONS, 0) ||
+	    (reference && step_has_item(step, item->id)))
 		return DESTROY_FLUSH;
 	if (reference) {
 		result = record_get_link(l->store, item->id, false, &value, &link);
 		if (result)
 			return result == STORE_ABSENT ? -EBADMSG : result;
 	}
-	/* Other live names keep an open file as it is; otherwise it must not vanish under its user. */
+	/*
+	 * Other live names keep an open file as it is; otherwise it must not vanish under its
+	 * user.
+	 */
 	if (!(reference && link.links_live) && lifecycle_is_busy(l, item->id))
 		return -EBUSY;
 	add_name(step, l, at, item, cause);
@@ -145,7 +150,9 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 		add_link(&step->t, at, &link);
 	} else {
 		size = S_ISREG(item->mode) ? (int64_t)item->size : 0;
-		transaction_count_add(&step->t, at->state == KEY_ACT ? COUNTER_LIVE_BYTES : COUNTER_TRASH_BYTES, -size);
+		transaction_count_add(&step->t,
+				      at->state == KEY_ACT ? COUNTER_LIVE_BYTES : COUNTER_TRASH_BYTES,
+				      -size);
 		add_content(&step->t, item);
 	}
 	total->items++;
@@ -153,8 +160,8 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 	return 0;
 }
 
-static int destroy_file_once(struct lifecycle *l, const struct place *at, enum item_counter cause, struct step *step,
-			     struct destroyed *total)
+static int destroy_file_once(struct lifecycle *l, const struct place *at, enum item_counter cause,
+			     struct step *step, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item item;
@@ -172,7 +179,8 @@ static int destroy_file_once(struct lifecycle *l, const struct place *at, enum i
 	return result ? result : step_commit(l, step, STORE_RELEASING);
 }
 
-int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause, struct destroyed *total)
+int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause,
+		 struct destroyed *total)
 {
 	_cleanup_(step_release) struct step step = { 0 };
 	struct store_retry retry = { 0 };
@@ -241,8 +249,8 @@ static int add_shadow_row(struct emptying *e, const struct store_row *row)
 #define ROW_DESCEND 3
 
 /* 0, DESTROY_FLUSH (the row is not dealt with), ROW_DESCEND, negative errno. */
-static int empty_row(struct emptying *e, struct level *level, const struct store_row *row, struct destroyed *step_total,
-		     uint64_t *ret_child)
+static int empty_row(struct emptying *e, struct level *level, const struct store_row *row,
+		     struct destroyed *step_total, uint64_t *ret_child)
 {
 	struct key_parts parts;
 	struct place at;
@@ -271,8 +279,8 @@ static int empty_row(struct emptying *e, struct level *level, const struct store
 }
 
 /* Collects a step from a page of rows. *ret_after: up to where. */
-static int empty_rows(struct emptying *e, struct level *level, const struct store_page *page, struct destroyed *step_total,
-		      struct key *ret_after, uint64_t *ret_child)
+static int empty_rows(struct emptying *e, struct level *level, const struct store_page *page,
+		      struct destroyed *step_total, struct key *ret_after, uint64_t *ret_child)
 {
 	int result = 0;
 
@@ -281,7 +289,8 @@ static int empty_rows(struct emptying *e, struct level *level, const struct stor
 		result = empty_row(e, level, &page->rows[i], step_total, ret_child);
 		if (result == DESTROY_FLUSH || result < 0)
 			break;
-		if (key_from_bytes(store_codec(e->l->store), page->rows[i].key, page->rows[i].key_size, ret_after))
+		if (key_from_bytes(store_codec(e->l->store), page->rows[i].key,
+				   page->rows[i].key_size, ret_after))
 			return -EBADMSG;
 		if (result == ROW_DESCEND || step_total->items >= *e->budget)
 			break;
@@ -441,8 +450,8 @@ static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id)
 	return result;
 }
 
-static int destroy_directory(struct lifecycle *l, const struct place *at, uint64_t id, enum item_counter cause,
-			     uint64_t *budget, struct destroyed *total)
+static int destroy_directory(struct lifecycle *l, const struct place *at, uint64_t id,
+			     enum item_counter cause, uint64_t *budget, struct destroyed *total)
 {
 	struct emptying e = { .l = l, .cause = cause, .budget = budget, .total = total };
 	bool blocked = false;
@@ -458,8 +467,8 @@ static int destroy_directory(struct lifecycle *l, const struct place *at, uint64
 	return result ? result : blocked ? -EBUSY : 0;
 }
 
-int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause, uint64_t *budget,
-		  struct destroyed *total)
+int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause,
+		  uint64_t *budget, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item item;

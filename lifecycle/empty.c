@@ -36,7 +36,8 @@ static enum walk measure_visit(void *data, const struct place *at, const struct 
 
 int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes)
 {
-	struct measure m = { .batch = item->deletion.batch, .bytes = S_ISREG(item->mode) ? item->size : 0 };
+	struct measure m = { .batch = item->deletion.batch,
+			     .bytes = S_ISREG(item->mode) ? item->size : 0 };
 	int result = S_ISDIR(item->mode) ? walk_below(l, item->id, measure_visit, &m) : 0;
 
 	if (!result)
@@ -120,8 +121,8 @@ static int empty_row(struct emptier *e, const struct store_row *store_row)
 	return result == 1 ? empty_entry(e, &at, &item) : result;
 }
 
-int lifecycle_empty(struct lifecycle *l, const struct actor *actor, const struct empty_options *options,
-		    struct empty_result *ret_result)
+int lifecycle_empty(struct lifecycle *l, const struct actor *actor,
+		    const struct empty_options *options, struct empty_result *ret_result)
 {
 	struct emptier e = { l, actor, options, ret_result };
 	struct store_query query = { .attributes_only = true };

@@ -71,7 +71,8 @@ static bool flags_hide(uint8_t flags)
 }
 
 /* Adds a deletion below `outer`: with its batch it lives as long as the directory does. */
-static struct container container_enter(const struct container *outer, const struct level *level, int64_t now_ns)
+static struct container container_enter(const struct container *outer, const struct level *level,
+					int64_t now_ns)
 {
 	bool together = outer->inside && level->batch && level->batch == outer->batch;
 	struct container c = {
@@ -80,11 +81,15 @@ static struct container container_enter(const struct container *outer, const str
 		.expires_ns = together ? outer->expires_ns : level->expires_ns,
 	};
 
-	c.visible = !flags_hide(level->flags) && c.expires_ns > now_ns && (!outer->inside || outer->visible);
+	c.visible = !flags_hide(level->flags) && c.expires_ns > now_ns &&
+		    (!outer->inside || outer->visible);
 	return c;
 }
 
-/* 0 or -errno; -ENOENT when a directory on the way is gone. Depth is bounded by memory only, hence the loop. */
+/*
+ * 0 or -errno; -ENOENT when a directory on the way is gone. Depth is bounded by
+ * memory only, hence the loop.
+ */
 static int container_of_directory(struct lifecycle *l, uint64_t directory, struct container *ret_container)
 {
 	struct store *s = lifecycle_store(l);
@@ -123,8 +128,8 @@ static int container_of_directory(struct lifecycle *l, uint64_t directory, struc
 }
 
 /* Sets entry->expires_ns; whether it shows. */
-static bool entry_visible(struct lifecycle *l, const struct container *around, const struct item *item,
-			  enum key_state state, int64_t *ret_expires_ns)
+static bool entry_visible(struct lifecycle *l, const struct container *around,
+			  const struct item *item, enum key_state state, int64_t *ret_expires_ns)
 {
 	const struct deletion *d = &item->deletion;
 	struct level level = { d->batch, d->expires_ns, d->flags };
@@ -139,7 +144,8 @@ static bool entry_visible(struct lifecycle *l, const struct container *around, c
 	return c.visible && d->cause != ITEM_TEMPORARY;
 }
 
-int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns, bool *ret_visible)
+int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns,
+			 bool *ret_visible)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct container around;
@@ -158,10 +164,12 @@ int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *r
 
 /* ---- names with a time -------------------------------------------------- */
 
-static const uint64_t units_ns[] = { 1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1 };
+static const uint64_t units_ns[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
+				     10000,	 1000,	    100,      10,      1 };
 
 /* "name@2026-11-30T16:25:39.041Z" with `digits` (0 to 9) of fraction. */
-static void format_timed(const char *name, uint64_t seq, unsigned digits, char ret_shown[ENTRY_NAME_MAX + 1])
+static void format_timed(const char *name, uint64_t seq, unsigned digits,
+			 char ret_shown[ENTRY_NAME_MAX + 1])
 {
 	time_t seconds = (time_t)(seq / units_ns[0]);
 	uint64_t fraction = seq % units_ns[0] / units_ns[digits];
@@ -171,13 +179,15 @@ static void format_timed(const char *name, uint64_t seq, unsigned digits, char r
 	gmtime_r(&seconds, &tm);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
 	if (digits)
-		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%s.%0*" PRIu64 "Z", name, stamp, (int)digits, fraction);
+		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%s.%0*" PRIu64 "Z", name, stamp,
+			 (int)digits, fraction);
 	else
 		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%sZ", name, stamp);
 }
 
 /* Splits such a name. The seqs it can mean are [*ret_from, *ret_to). */
-static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint64_t *ret_from, uint64_t *ret_to)
+static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint64_t *ret_from,
+			uint64_t *ret_to)
 {
 	const char *at = strrchr(shown, '@');
 	size_t length = at ? (size_t)(at - shown) : 0;
@@ -194,8 +204,12 @@ static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint
 	if (!end)
 		return false;
 	seconds = timegm(&tm);
-	/* Only the one spelling that format_timed uses: no other year of many digits, no 1-digit month, no 61st second. */
-	if (seconds < 0 || strftime(again, sizeof(again), "%Y-%m-%dT%H:%M:%S", &tm) != (size_t)(end - at - 1) ||
+	/*
+	 * Only the one spelling that format_timed uses: no other year of many digits, no 1-digit
+	 * month, no 61st second.
+	 */
+	if (seconds < 0 ||
+	    strftime(again, sizeof(again), "%Y-%m-%dT%H:%M:%S", &tm) != (size_t)(end - at - 1) ||
 	    memcmp(again, at + 1, (size_t)(end - at - 1)))
 		return false;
 	if (*end == '.') {
@@ -215,9 +229,12 @@ static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint
 	return true;
 }
 
-/* Whether a listing shows something under exactly this name already: a deleted item, or a live one inside a deleted directory. */
-static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
-			 bool *ret_taken);
+/*
+ * Whether a listing shows something under exactly this name already: a deleted
+ * item, or a live one inside a deleted directory.
+ */
+static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory,
+			 const char *name, bool *ret_taken);
 
 /* The shortest fraction that tells `seq` from its neighbours (0 = none) of the same name. */
 static unsigned digits_needed(uint64_t seq, uint64_t newer, uint64_t older)
@@ -257,8 +274,8 @@ static int merge_link(struct lifecycle *l, struct entry *e)
 }
 
 /* Fills `e` from a place if it shows. 0, STORE_ABSENT (not there or hidden), negative errno. */
-static int entry_load(struct lifecycle *l, const struct container *around, const struct place *at, const char *shown,
-		      struct entry *e)
+static int entry_load(struct lifecycle *l, const struct container *around, const struct place *at,
+		      const char *shown, struct entry *e)
 {
 	int r;
 
@@ -278,8 +295,8 @@ static int entry_load(struct lifecycle *l, const struct container *around, const
 }
 
 /* The newest visible deletion of a name. */
-static int find_newest(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
-		       struct entry *e)
+static int find_newest(struct lifecycle *l, const struct container *around, uint64_t directory,
+		       const char *name, struct entry *e)
 {
 	struct store *s = lifecycle_store(l);
 	struct store_query query = { .limit = 8, .reverse = true, .attributes_only = true };
@@ -309,8 +326,8 @@ static int find_newest(struct lifecycle *l, const struct container *around, uint
 }
 
 /* By its time: only if exactly one deletion is meant. */
-static int find_timed(struct lifecycle *l, const struct container *around, uint64_t directory, const char *shown,
-		      struct entry *e)
+static int find_timed(struct lifecycle *l, const struct container *around, uint64_t directory,
+		      const char *shown, struct entry *e)
 {
 	struct store *s = lifecycle_store(l);
 	struct store_query query = { .limit = 2, .attributes_only = true };
@@ -385,8 +402,8 @@ int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, s
 	return r == STORE_ABSENT ? -ENOENT : r;
 }
 
-static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory, const char *name,
-			 bool *ret_taken)
+static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory,
+			 const char *name, bool *ret_taken)
 {
 	struct place live = { .directory = directory, .state = KEY_ACT };
 	struct entry e = { 0 };
@@ -536,8 +553,12 @@ static int listing_shadow(struct listing *g, const struct store_row *row)
 	return r == STORE_ABSENT ? 0 : r;
 }
 
-/* Decodes the seq of the row after `i` if it is of the same name; pages end at any row, so it may need a read of its own. */
-static uint64_t older_in_group(struct listing *g, const struct store_page *page, size_t i, const struct place *at)
+/*
+ * Decodes the seq of the row after `i` if it is of the same name; pages end at
+ * any row, so it may need a read of its own.
+ */
+static uint64_t older_in_group(struct listing *g, const struct store_page *page, size_t i,
+			       const struct place *at)
 {
 	struct key_parts parts;
 
@@ -565,7 +586,8 @@ static uint64_t older_in_group(struct listing *g, const struct store_page *page,
 	return 0;
 }
 
-static int listing_page(struct listing *g, const struct store_page *page, enum key_kind kind, enum key_state state)
+static int listing_page(struct listing *g, const struct store_page *page, enum key_kind kind,
+			enum key_state state)
 {
 	int r = 0;
 
@@ -616,7 +638,10 @@ static int listing_phase(struct listing *g, const struct key_range *range, const
 	return r;
 }
 
-/* Continuing inside a group: the row at `after` was shown, so whatever follows under its name is older. */
+/*
+ * Continuing inside a group: the row at `after` was shown, so whatever follows
+ * under its name is older.
+ */
 static void listing_resume(struct listing *g, const struct key_parts *parts, const struct key *after)
 {
 	_cleanup_(store_page_release) struct store_page page = { 0 };
@@ -625,7 +650,10 @@ static void listing_resume(struct listing *g, const struct key_parts *parts, con
 	struct item item;
 
 	key_range_deleted(g->directory, &query.range);
-	/* The name of a sealed key is known only from a row that bears it: the next one, if there is one. */
+	/*
+	 * The name of a sealed key is known only from a row that bears it: the next one, if there
+	 * is one.
+	 */
 	if (store_query(g->store, &query, &page) || !page.count ||
 	    record_row_item(g->store, &page.rows[0], &at, &item) ||
 	    !key_name_matches(store_codec(g->store), parts, at.name))
@@ -638,7 +666,9 @@ static void listing_resume(struct listing *g, const struct key_parts *parts, con
 int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *after,
 		   bool (*row)(void *data, const struct entry *entry, const struct key *key), void *data)
 {
-	struct listing g = { .l = l, .store = lifecycle_store(l), .directory = directory, .row = row, .data = data };
+	struct listing g = {
+		.l = l, .store = lifecycle_store(l), .directory = directory, .row = row, .data = data
+	};
 	struct key_parts parts = { .kind = KEY_KIND_ITEM, .state = KEY_ACT };
 	struct key_range range;
 	int r;
@@ -670,14 +700,10 @@ int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *af
 /* ---- facts ---------------------------------------------------------------- */
 
 const char *const lifecycle_fact_names[] = {
-	POLICY_PREFIX_USER "deleted_at",
-	POLICY_PREFIX_USER "expires_at",
-	POLICY_PREFIX_USER "deleted_by",
-	POLICY_PREFIX_USER "origin",
-	POLICY_PREFIX_USER "batch",
-	POLICY_PREFIX_USER "cause",
-	POLICY_PREFIX_USER "key",
-	NULL,
+	POLICY_PREFIX_USER "deleted_at", POLICY_PREFIX_USER "expires_at",
+	POLICY_PREFIX_USER "deleted_by", POLICY_PREFIX_USER "origin",
+	POLICY_PREFIX_USER "batch",	 POLICY_PREFIX_USER "cause",
+	POLICY_PREFIX_USER "key",	 NULL,
 };
 
 static int format_time(int64_t ns, char *buffer, size_t size)
@@ -719,12 +745,14 @@ static int fact_origin(struct lifecycle *l, const struct entry *entry, char *buf
 	return r ? r : snprintf(buffer, size, "%s", path);
 }
 
-ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name, char *buffer, size_t size)
+ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name,
+		       char *buffer, size_t size)
 {
 	const struct deletion *d = &entry->item.deletion;
 	int length = -ENODATA;
 
-	if (entry->shadow || entry->at.state != KEY_DEL || strncmp(name, POLICY_PREFIX_USER, strlen(POLICY_PREFIX_USER)))
+	if (entry->shadow || entry->at.state != KEY_DEL ||
+	    strncmp(name, POLICY_PREFIX_USER, strlen(POLICY_PREFIX_USER)))
 		return -ENODATA;
 	name += strlen(POLICY_PREFIX_USER);
 	if (!strcmp(name, "deleted_at"))
@@ -732,8 +760,9 @@ ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const cha
 	else if (!strcmp(name, "expires_at"))
 		length = format_time(entry->expires_ns, buffer, size);
 	else if (!strcmp(name, "deleted_by"))
-		length = snprintf(buffer, size, "uid=%" PRIu32 " gid=%" PRIu32 " pid=%" PRIu32 " command=%s", d->uid,
-				  d->gid, d->pid, d->command);
+		length = snprintf(buffer, size,
+				  "uid=%" PRIu32 " gid=%" PRIu32 " pid=%" PRIu32 " command=%s",
+				  d->uid, d->gid, d->pid, d->command);
 	else if (!strcmp(name, "origin"))
 		length = fact_origin(l, entry, buffer, size);
 	else if (!strcmp(name, "batch"))

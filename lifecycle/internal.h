@@ -38,7 +38,11 @@ struct policy_values {
 
 /* One id, or that there are none, or several. */
 struct only_id {
-	enum { ONLY_NONE, ONLY_ONE, ONLY_SEVERAL } count;
+	enum {
+		ONLY_NONE,
+		ONLY_ONE,
+		ONLY_SEVERAL
+	} count;
 	uint32_t id;
 };
 
@@ -74,8 +78,8 @@ struct rules_cache {
 #define POLICY_GRACE_MAX_NS (30 * DAY_NS) /* bounds how far ahead an undo of a purge looks */
 
 /* ret_hint may be NULL. */
-int policy_parse_value(const char *xattr, const char *text, size_t size, enum policy_value *ret_which,
-		       int64_t *ret_number, const char **ret_hint);
+int policy_parse_value(const char *xattr, const char *text, size_t size,
+		       enum policy_value *ret_which, int64_t *ret_number, const char **ret_hint);
 void policy_set_value(struct policy *policy, enum policy_value which, int64_t number);
 
 int rules_init(struct rules_cache *cache);
@@ -97,7 +101,7 @@ struct created {
 		uint64_t start;
 		int64_t boot_ns;
 		uint32_t pid;
-	} *entries;
+	} * entries;
 };
 
 int created_init(struct created *c);
@@ -120,27 +124,30 @@ int batch_join(struct lifecycle *l, const struct actor *actor, bool purge, uint6
 	       struct open_batch **ret_batch);
 /* Puts the record of a batch whose first entry is in `t`. */
 void batch_add(struct transaction *t, const struct open_batch *b);
-void batch_count(struct lifecycle *l, struct open_batch *b, uint64_t seq, uint64_t bytes); /* after the commit */
+/* After the commit. */
+void batch_count(struct lifecycle *l, struct open_batch *b, uint64_t seq, uint64_t bytes);
 int batch_close(struct lifecycle *l, struct open_batch *b);
 /* Closes one by its id, if it is open. */
 int batch_close_id(struct lifecycle *l, uint64_t seq);
-/* Closes those idle for long enough, or all. *ret_next_boot_ns: when the next is due, ITEM_FOREVER if none is open. */
+/*
+ * Closes those idle for long enough, or all. *ret_next_boot_ns: when the next
+ * is due, ITEM_FOREVER if none is open.
+ */
 int batch_close_idle(struct lifecycle *l, bool all, int64_t *ret_next_boot_ns);
 /* Closes what a crash left open. */
 int batch_recover(struct lifecycle *l);
 /* Removes records of which no entry is left, a few at a time. */
 int batch_prune(struct lifecycle *l);
-/* Adds to `t` that the batch of `d`, closed or not, has an entry more, deleted at `seq`. 0, negative errno. */
-int batch_extend(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t seq, uint64_t bytes);
 /* Adds to `t` that `count` entries of a batch came back. 0, negative errno. */
-int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq, uint64_t count);
+int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq,
+		       uint64_t count);
 
 /*
  * Adds to `t` that a deletion was handed down to `count` more entries, which are
  * of its batch and within its range then. The batch must not be open.
  */
-int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d, uint64_t last_seq,
-		      uint64_t count, uint64_t bytes);
+int batch_add_entries(struct lifecycle *l, struct transaction *t, const struct deletion *d,
+		      uint64_t last_seq, uint64_t count, uint64_t bytes);
 
 /*
  * Calls `row` for the rows that belong to a batch: of TRASH, newest first, or, of
@@ -188,23 +195,31 @@ void step_release(struct step *step);
 /* Whether `operations` more, with about `bytes`, still fit. */
 bool step_has_room(struct lifecycle *l, const struct step *step, size_t operations, size_t bytes);
 /* `to` NULL: destroyed. */
-void step_moved(struct step *step, const struct item *item, const struct place *from, const struct place *to);
+void step_moved(struct step *step, const struct item *item, const struct place *from,
+		const struct place *to);
 /* tree_commit, then the hooks. Lock held. */
-/* Whether the step moves an item of that id: a file has one LINK, which stands once in a transaction. */
+/*
+ * Whether the step moves an item of that id: a file has one LINK, which stands
+ * once in a transaction.
+ */
 bool step_has_item(const struct step *step, uint64_t id);
 int step_commit(struct lifecycle *l, struct step *step, enum store_purpose purpose);
 size_t item_bytes(const struct item *item);
 
 /* ---- rows: what stands beside a deleted item ----------------------------------- */
 
-void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d, struct trash_row *ret_row);
-/* Puts TRASH (unless it is temporary) and EXP, which names the batch of the purge if it was purged. */
-void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d,
-		       uint64_t due_batch);
+void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d,
+		  struct trash_row *ret_row);
+/*
+ * Puts TRASH (unless it is temporary) and EXP, which names the batch of the
+ * purge if it was purged.
+ */
+void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at,
+		       const struct deletion *d, uint64_t due_batch);
 void deletion_delete_rows(struct transaction *t, const struct place *at, const struct deletion *d);
 /* Puts the item with `d` in the place of its deletion and moves its EXP row. */
-void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at, const struct item *item,
-		     const struct deletion *d, uint64_t due_batch);
+void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at,
+		     const struct item *item, const struct deletion *d, uint64_t due_batch);
 
 /* ---- standing.c: where an item stands in what was deleted ----------------------- */
 
@@ -219,21 +234,26 @@ struct standing {
 };
 
 /* `item` is what is at `at`. -ENOENT: a directory above it is gone. */
-int standing_load(struct lifecycle *l, const struct place *at, const struct item *item, struct standing *ret);
+int standing_load(struct lifecycle *l, const struct place *at, const struct item *item,
+		  struct standing *ret);
 /* The place and item that a row of TRASH or EXP names. 0, STORE_ABSENT, negative errno. */
-int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only, struct place *ret_at,
-		      struct store_value *ret_value, struct item *ret_item);
+int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only,
+		      struct place *ret_at, struct store_value *ret_value, struct item *ret_item);
 
 /* ---- trash.c ------------------------------------------------------------------- */
 
 /* As lifecycle_removal_prepare; `whole`: a directory goes with what is in it. */
-int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
-		    uint64_t replaced_by, struct tree_directory *parent, const struct item *victim, bool whole);
-void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent, struct transaction *t,
-		 bool whole);
+int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor,
+		    enum item_cause cause, uint64_t replaced_by, struct tree_directory *parent,
+		    const struct item *victim, bool whole);
+void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent,
+		 struct transaction *t, bool whole);
 /* Deletes SHD#name of a directory that leaves its place, if it stands. */
 int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place *at);
-/* Marks as being destroyed: never visible again, due now. Lock held. 0, STORE_CONFLICT, negative errno. */
+/*
+ * Marks as being destroyed: never visible again, due now. Lock held. 0,
+ * STORE_CONFLICT, negative errno.
+ */
 int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item);
 
 struct ids {
@@ -244,7 +264,10 @@ int ids_push(struct ids *ids, uint64_t id);
 
 /* ---- shadow.c -------------------------------------------------------------------- */
 
-/* Removes the mark of a directory, and of those above it, in which nothing deleted is left. Lock held. */
+/*
+ * Removes the mark of a directory, and of those above it, in which nothing
+ * deleted is left. Lock held.
+ */
 int shadow_prune(struct lifecycle *l, uint64_t directory);
 /* Whether a directory's partition has deleted items or shadows: 1, 0, negative errno. */
 int shadow_needed(struct lifecycle *l, uint64_t directory);
@@ -253,7 +276,11 @@ int range_is_empty(struct store *s, const struct key_range *range);
 
 /* ---- walk.c ---------------------------------------------------------------------- */
 
-enum walk { WALK_ON, WALK_PAST, WALK_STOP };
+enum walk {
+	WALK_ON,
+	WALK_PAST,
+	WALK_STOP
+};
 /*
  * Shows `visit` every item below a directory, whatever its state, parents before
  * children; WALK_PAST: not what is in it. The item has no content. No lock is
@@ -261,7 +288,8 @@ enum walk { WALK_ON, WALK_PAST, WALK_STOP };
  * negative errno.
  */
 int walk_below(struct lifecycle *l, uint64_t directory,
-	       enum walk (*visit)(void *data, const struct place *at, const struct item *item), void *data);
+	       enum walk (*visit)(void *data, const struct place *at, const struct item *item),
+	       void *data);
 
 /* ---- destroy.c -------------------------------------------------------------------- */
 
@@ -276,17 +304,18 @@ struct destroyed {
  * it is still open. -EPERM: it, or a directory in it, is on hold. STORE_ABSENT
  * is no outcome: what is gone is done.
  */
-int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause, uint64_t *budget,
-		  struct destroyed *total);
+int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause,
+		  uint64_t *budget, struct destroyed *total);
 /* A single file, with the lock held. 0, STORE_ABSENT, -EBUSY, -EISDIR, -EPERM, negative errno. */
-int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause, struct destroyed *total);
+int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause,
+		 struct destroyed *total);
 /*
  * Adds the destruction of a file to a step. 0; -EBUSY; DESTROY_FLUSH: commit
  * what the step has first (no room, or another name of the same file is in it).
  */
 #define DESTROY_FLUSH 2
-int destroy_add_file(struct lifecycle *l, struct step *step, const struct place *at, const struct item *item,
-		     enum item_counter cause, struct destroyed *total);
+int destroy_add_file(struct lifecycle *l, struct step *step, const struct place *at,
+		     const struct item *item, enum item_counter cause, struct destroyed *total);
 /* By which counter a due entry goes. */
 enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns);
 /* Whether hold is in force for an item, or for a directory below it: 1, 0, negative errno. */
@@ -297,7 +326,8 @@ bool place_equal(const struct place *a, const struct place *b);
 /* ---- purge.c ---------------------------------------------------------------------- */
 
 /* As lifecycle_purge, with a grace of its own; < 0: that of the policy. The lock is not held. */
-int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive, int64_t grace_ns);
+int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		bool recursive, int64_t grace_ns);
 
 /* ---- restore.c, restore-tree.c, restore-origin.c ------------------------------------ */
 
@@ -312,14 +342,23 @@ struct restoring {
 };
 
 /* As lifecycle_restore and lifecycle_restore_origin; the lock is not held. */
-int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name);
+int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent,
+		  const char *name);
 int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct place *at, char **ret_path);
-/* The item alone, with the lock held: a directory without what was deleted in it. Retries by itself. */
-int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name);
+/*
+ * The item alone, with the lock held: a directory without what was deleted in
+ * it. Retries by itself.
+ */
+int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent,
+		const char *name);
 /* Makes a deleted item a live one, with the times it had. */
 void restore_revive(struct item *item, int64_t now_ns);
-/* Everything of `batch` that was deleted below `directory` comes back to where it was; `top` is what is being restored. */
-int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch, const struct place *top);
+/*
+ * Everything of `batch` that was deleted below `directory` comes back to where
+ * it was; `top` is what is being restored.
+ */
+int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch,
+		 const struct place *top);
 int restore_tell(struct restoring *r, uint64_t count); /* 0 or -EINTR */
 
 /* ---- cap.c: trash_max --------------------------------------------------------------- */
@@ -337,7 +376,10 @@ struct cap {
 
 /* Something of that size went to the trash where `rules` are in force. Lock held. */
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole);
-/* Evicts the oldest entries of what is over its cap. The lock is not held. *budget as destroy_entry's. */
+/*
+ * Evicts the oldest entries of what is over its cap. The lock is not held.
+ * *budget as destroy_entry's.
+ */
 int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total);
 /* Bytes that an entry holds, with all that went with it. */
 int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes);
@@ -354,7 +396,10 @@ struct sweeper {
 
 int sweeper_init(struct sweeper *s);
 void sweeper_release(struct sweeper *s);
-/* Something is due at that time, or a batch was opened: look again if that is sooner than planned. */
+/*
+ * Something is due at that time, or a batch was opened: look again if that is
+ * sooner than planned.
+ */
 void sweeper_expect(struct lifecycle *l, int64_t due_ns);
 
 /* ---- lifecycle.c --------------------------------------------------------------------- */
@@ -375,7 +420,10 @@ struct lifecycle {
 	struct sweeper sweeper;
 };
 
-/* As lifecycle_lock, for steps of long work: whoever else waits goes first. Ended by lifecycle_unlock. */
+/*
+ * As lifecycle_lock, for steps of long work: whoever else waits goes first.
+ * Ended by lifecycle_unlock.
+ */
 void lifecycle_lock_background(struct lifecycle *l);
 void lifecycle_free(struct lifecycle *l); /* without writing anything: what a crash does */
 bool lifecycle_is_busy(struct lifecycle *l, uint64_t id);

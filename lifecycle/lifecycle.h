@@ -30,7 +30,10 @@
 
 struct lifecycle;
 
-/* Who does it. `pid` is the thread group's, as is `start` (boot ticks; 0 unknown): together they name a process. */
+/*
+ * Who does it. `pid` is the thread group's, as is `start` (boot ticks; 0
+ * unknown): together they name a process.
+ */
 struct actor {
 	uint32_t uid;
 	uint32_t gid;
@@ -43,23 +46,32 @@ struct actor {
 	size_t groups_count;
 };
 
-/* Told after the commit, with the lock still held: a node must follow its item. Must not call lifecycle. */
+/*
+ * Told after the commit, with the lock still held: a node must follow its item.
+ * Must not call lifecycle.
+ */
 struct lifecycle_change {
 	uint64_t id;
 	uint32_t mode;
 	struct place from;
 	struct place to; /* to.name[0] == 0: destroyed */
-	bool temporary; /* to a DEL place (or staying at one) without an entry: tell when it is released */
+	bool temporary; /* to a DEL place, or staying at one, without an entry: tell when it is released */
 };
 
 struct lifecycle_hooks {
 	void (*changed)(void *data, const struct lifecycle_change *change);
-	/* Whether the kernel still holds a file that was removed while it may have been open. May be NULL: never. */
+	/*
+	 * Whether the kernel still holds a file that was removed while it may have been open. May
+	 * be NULL: never.
+	 */
 	bool (*busy)(void *data, uint64_t id);
 	void *data;
 };
 
-/* Opens on a formatted store (tree_format); -ENOENT if it is not. Closes open batches left by a crash. `hooks` (copied) may be NULL. */
+/*
+ * Opens on a formatted store (tree_format); -ENOENT if it is not. Closes open
+ * batches left by a crash. `hooks` (copied) may be NULL.
+ */
 int lifecycle_open(struct store *s, const struct lifecycle_hooks *hooks, struct lifecycle **ret_lifecycle);
 void lifecycle_close(struct lifecycle *l); /* closes open batches, stores the clock; takes NULL */
 struct store *lifecycle_store(struct lifecycle *l);
@@ -69,8 +81,12 @@ void lifecycle_unlock(struct lifecycle *l);
 
 /* ---- removing ---------------------------------------------------------- */
 
-/* unlink(2) (directory = false) or rmdir(2): 0, -ENOENT, -EISDIR, -ENOTDIR, -ENOTEMPTY, -EPERM (protect). */
-int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name, bool directory);
+/*
+ * unlink(2) (directory = false) or rmdir(2): 0, -ENOENT, -EISDIR, -ENOTDIR,
+ * -ENOTEMPTY, -EPERM (protect).
+ */
+int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent,
+		     const char *name, bool directory);
 /* mv into .trash: as above, but a directory goes with all that is in it. */
 int lifecycle_discard(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name);
 
@@ -104,22 +120,30 @@ struct removal {
 	uint64_t due_batch; /* private: of the row in EXP, if not deletion.batch */
 	bool whole; /* private: a directory goes with what is in it */
 };
-int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
-			      uint64_t replaced_by, struct tree_directory *parent, const struct item *victim);
+int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor,
+			      enum item_cause cause, uint64_t replaced_by,
+			      struct tree_directory *parent, const struct item *victim);
 void lifecycle_removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent,
 			   struct transaction *t);
-void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committed); /* also releases; calls hook changed */
+/* Also releases; calls the hook `changed`. */
+void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committed);
 
 /* Marks `directory` and all above it as having trash below (SHD). Idempotent; lock held. */
 int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory);
 
-/* fs/namei.c tells: who made an item (for temporary names), that it was renamed, that rights, places or policies of directories changed. */
+/*
+ * fs/namei.c tells: who made an item (for temporary names), that it was
+ * renamed, that rights, places or policies of directories changed.
+ */
 void lifecycle_note_created(struct lifecycle *l, const struct actor *actor, uint64_t id);
 void lifecycle_note_renamed(struct lifecycle *l, uint64_t id);
 void lifecycle_note_directory_changed(struct lifecycle *l);
 /* Calls the hook `changed`, if there is one, for what fs/namei.c moved. Lock held. */
 void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change);
-/* The kernel let go of an item that was removed as temporary, or purged, while open: destroy it now if it is due. Lock not held. */
+/*
+ * The kernel let go of an item that was removed as temporary, or purged, while
+ * open: destroy it now if it is due. Lock not held.
+ */
 void lifecycle_note_released(struct lifecycle *l, uint64_t id, const struct place *at);
 
 /* ---- entries: what the trash shows ------------------------------------- */
@@ -145,19 +169,30 @@ void entry_release(struct entry *e);
  * 1 to 9 digits where a second holds several, always accepted with all 9.
  * Expired, purged, doomed and temporary ones are not there.
  */
-int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, struct entry *ret_entry); /* 0, -ENOENT */
-/* Lists from `after` (NULL = the start; else a key from an earlier call). Stops when `row` returns true. */
+int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown,
+		   struct entry *ret_entry); /* 0, -ENOENT */
+/*
+ * Lists from `after` (NULL = the start; else a key from an earlier call). Stops
+ * when `row` returns true.
+ */
 int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *after,
-		   bool (*row)(void *data, const struct entry *entry, const struct key *key), void *data);
-/* Effective expiry of a deleted place, with its directory where it went with it; and whether it is visible now. */
-int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns, bool *ret_visible);
+		   bool (*row)(void *data, const struct entry *entry, const struct key *key),
+		   void *data);
+/*
+ * Effective expiry of a deleted place, with its directory where it went with
+ * it; and whether it is visible now.
+ */
+int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns,
+			 bool *ret_visible);
 
 /* ---- restoring --------------------------------------------------------- */
 
 enum restore_flag {
 	RESTORE_NOREPLACE = 1 << 0, /* an existing name: -EEXIST */
-	RESTORE_RENAME = 1 << 1, /* an existing name: restored as "name (restored)", "name (restored 2)" ... */
-	RESTORE_PARENTS = 1 << 2, /* to the origin: brings missing parents back, empty, with their ids and attributes */
+	/* An existing name: restored as "name (restored)", "name (restored 2)" ... */
+	RESTORE_RENAME = 1 << 1,
+	/* To the origin: brings missing parents back, empty, with their ids and attributes. */
+	RESTORE_PARENTS = 1 << 2,
 };
 
 /*
@@ -169,22 +204,28 @@ enum restore_flag {
  * `progress` (may be NULL) is told the count of items done; true stops (-EINTR;
  * what was restored stays, the same call continues).
  */
-int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at, uint64_t parent,
-		      const char *name, unsigned flags, bool (*progress)(void *data, uint64_t done), void *data);
+int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		      uint64_t parent, const char *name, unsigned flags,
+		      bool (*progress)(void *data, uint64_t done), void *data);
 
 /*
- * Restores to where it was. *ret_path (malloc'd; `ret_path` may be NULL) is the path it has now. -ENOENT: also when its
- * directory is in the trash and RESTORE_PARENTS is not given. -ENOTDIR: a parent is a file now; *ret_path is then that one's
- * path, or NULL.
+ * Restores to where it was. *ret_path (malloc'd; `ret_path` may be NULL) is the
+ * path it has now. -ENOENT: also when its directory is in the trash and
+ * RESTORE_PARENTS is not given. -ENOTDIR: a parent is a file now; *ret_path is
+ * then that one's path, or NULL.
  */
-int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at, unsigned flags,
-			     bool (*progress)(void *data, uint64_t done), void *data, char **ret_path);
+int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at,
+			     unsigned flags, bool (*progress)(void *data, uint64_t done),
+			     void *data, char **ret_path);
 
 /* ---- batches and undo -------------------------------------------------- */
 
-/* Newest first; of one uid, or of all (uid = UINT32_MAX). Open ones are given with the counts they have so far. */
-int lifecycle_batches(struct lifecycle *l, uint32_t uid, bool (*row)(void *data, const struct batch *batch),
-		      void *data);
+/*
+ * Newest first; of one uid, or of all (uid = UINT32_MAX). Open ones are given
+ * with the counts they have so far.
+ */
+int lifecycle_batches(struct lifecycle *l, uint32_t uid,
+		      bool (*row)(void *data, const struct batch *batch), void *data);
 
 enum undo_taken { /* what to do when a name is taken */
 	UNDO_REFUSE, /* nothing moves at all */
@@ -198,7 +239,10 @@ struct undo_options {
 	enum undo_taken taken;
 	const char *only; /* fnmatch(3) on names of top entries, or NULL */
 	bool dry_run;
-	/* Whether the caller may restore this top entry into the directory it lies in; asked before anything moves. 0 or negative errno. NULL = all. */
+	/*
+	 * Whether the caller may restore this top entry into the directory it lies in; asked
+	 * before anything moves. 0 or negative errno. NULL = all.
+	 */
 	int (*allowed)(void *data, const struct place *at, const struct item *item);
 	/* Each top entry as it is dealt with: path, bytes, result (0 or -errno). May be NULL. */
 	void (*entry)(void *data, const char *path, const struct item *item, int result);
@@ -214,14 +258,23 @@ struct undo_result {
 	uint64_t missing; /* expired or destroyed */
 };
 
-/* 0; -ENOENT: nothing to undo; -EEXIST: a name is taken and nothing moved. What `allowed` refuses is left and told to `entry`; -EACCES or -EPERM if that was all. */
-int lifecycle_undo(struct lifecycle *l, const struct actor *actor, const struct undo_options *options,
-		   struct undo_result *ret_result);
+/*
+ * 0; -ENOENT: nothing to undo; -EEXIST: a name is taken and nothing moved. What
+ * `allowed` refuses is left and told to `entry`; -EACCES or -EPERM if that was
+ * all.
+ */
+int lifecycle_undo(struct lifecycle *l, const struct actor *actor,
+		   const struct undo_options *options, struct undo_result *ret_result);
 
 /* ---- purging, emptying, sweeping --------------------------------------- */
 
-/* rm or rmdir inside a view: hidden at once, destroyed after its grace. A directory goes with all in it (`recursive`) or must show nothing (-ENOTEMPTY). -EPERM (hold). */
-int lifecycle_purge(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive);
+/*
+ * rm or rmdir inside a view: hidden at once, destroyed after its grace. A
+ * directory goes with all in it (`recursive`) or must show nothing
+ * (-ENOTEMPTY). -EPERM (hold).
+ */
+int lifecycle_purge(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		    bool recursive);
 
 struct empty_options {
 	uint64_t directory; /* trash in and below it; KEY_ID_ROOT = all */
@@ -237,8 +290,8 @@ struct empty_result {
 	uint64_t entries, bytes, refused;
 };
 /* The target is fixed at the start: what is deleted while it runs survives. */
-int lifecycle_empty(struct lifecycle *l, const struct actor *actor, const struct empty_options *options,
-		    struct empty_result *ret_result);
+int lifecycle_empty(struct lifecycle *l, const struct actor *actor,
+		    const struct empty_options *options, struct empty_result *ret_result);
 
 struct sweep_result {
 	uint64_t destroyed;
@@ -247,7 +300,10 @@ struct sweep_result {
 	bool more; /* the budget ended first */
 	bool paused; /* the clock jumped and nobody confirmed it: nothing is destroyed */
 };
-/* One bounded pass: at most `budget` items. No sleep, no thread: tests call it with a fake clock. */
+/*
+ * One bounded pass: at most `budget` items. No sleep, no thread: tests call it
+ * with a fake clock.
+ */
 int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *ret_result);
 
 /* The thread that sleeps until something is due, closes idle batches, and calls lifecycle_sweep. */
@@ -256,7 +312,10 @@ void lifecycle_sweeper_stop(struct lifecycle *l);
 /* The user confirmed the clock. */
 int lifecycle_clock_accept(struct lifecycle *l);
 bool lifecycle_clock_suspect(struct lifecycle *l, int64_t *ret_jump_ns);
-/* The time that expiry hides by: the wall clock, also while it is suspect, but never behind the store's. */
+/*
+ * The time that expiry hides by: the wall clock, also while it is suspect, but
+ * never behind the store's.
+ */
 int64_t lifecycle_now_ns(struct lifecycle *l);
 
 /* ---- policy ------------------------------------------------------------ */
@@ -269,24 +328,32 @@ struct policy {
 	uint32_t versions; /* 16; replaced ones of one name kept */
 	int64_t temporary_ns; /* 60 s; 0 = off */
 	int64_t grace_ns; /* 10 min */
-	int64_t trash_max; /* bytes of the trash below the directory that sets it, 0 = no limit; the oldest go first */
+	int64_t trash_max; /* bytes of trash below who sets it, 0 = no limit; the oldest go first */
 	bool protect;
 	bool hold;
 };
 /* What is in force in a directory: each value from the nearest ancestor that sets it. Cached. */
 int lifecycle_policy(struct lifecycle *l, uint64_t directory, struct policy *ret_policy);
-/* Whether `xattr` has one of the policies' prefixes, under which there is nothing else to set; then whether `value` is valid for it: 0, -EINVAL with a hint (static text). */
+/*
+ * Whether `xattr` has one of the policies' prefixes, under which there is
+ * nothing else to set; then whether `value` is valid for it: 0, -EINVAL with a
+ * hint (static text).
+ */
 bool lifecycle_policy_name(const char *xattr);
 int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
 			   const char **ret_hint);
 
 /* ---- facts -------------------------------------------------------------- */
 
-/* Read-only xattrs of an entry: deleted_at, expires_at, deleted_by, origin, batch, cause, key, each with POLICY_PREFIX_USER. */
+/*
+ * Read-only xattrs of an entry: deleted_at, expires_at, deleted_by, origin,
+ * batch, cause, key, each with POLICY_PREFIX_USER.
+ */
 extern const char *const lifecycle_fact_names[]; /* NULL-terminated, full names */
 const char *lifecycle_cause_word(uint8_t cause); /* "removed", "replaced", ...: static */
 /* Text without NUL. Its length, -ENODATA (no such fact), negative errno. */
-ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name, char *buffer, size_t size);
+ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name,
+		       char *buffer, size_t size);
 
 /* ---- check -------------------------------------------------------------- */
 
@@ -299,6 +366,7 @@ struct check_result {
  * or a negative errno that kept it from going on. The store is quiet.
  */
 int lifecycle_check(struct store *s, void (*problem)(void *data, const char *path, const char *text),
-		    bool (*progress)(void *data, uint64_t done), void *data, struct check_result *ret_result);
+		    bool (*progress)(void *data, uint64_t done), void *data,
+		    struct check_result *ret_result);
 
 #endif

@@ -7,16 +7,14 @@
 #include "lifecycle/internal.h"
 
 #define YEAR_S (INT64_C(365) * 86400)
-#define DURATION_MAX_S (200 * YEAR_S) /* keeps any due time within 64 bits of nanoseconds until the year 2062 */
+#define DURATION_MAX_S \
+	(200 * YEAR_S) /* keeps any due time within 64 bits of nanoseconds until the year 2062 */
 #define VERSIONS_MAX 1000000
 
 static const char *const names[POLICY_VALUES] = {
-	[POLICY_RETENTION] = "retention",
-	[POLICY_VERSIONS] = "versions",
-	[POLICY_TEMPORARY] = "temporary",
-	[POLICY_GRACE] = "grace",
-	[POLICY_TRASH_MAX] = "trash_max",
-	[POLICY_PROTECT] = "protect",
+	[POLICY_RETENTION] = "retention", [POLICY_VERSIONS] = "versions",
+	[POLICY_TEMPORARY] = "temporary", [POLICY_GRACE] = "grace",
+	[POLICY_TRASH_MAX] = "trash_max", [POLICY_PROTECT] = "protect",
 	[POLICY_HOLD] = "hold",
 };
 
@@ -78,8 +76,8 @@ static int64_t duration_unit_s(const char *unit, size_t size)
 	static const struct {
 		const char *name;
 		int64_t seconds;
-	} units[] = { { "", 1 },      { "s", 1 },	   { "m", 60 },	     { "min", 60 },
-		      { "h", 3600 },  { "d", 86400 },  { "w", 7 * 86400 }, { "y", YEAR_S } };
+	} units[] = { { "", 1 },     { "s", 1 },     { "m", 60 },	 { "min", 60 },
+		      { "h", 3600 }, { "d", 86400 }, { "w", 7 * 86400 }, { "y", YEAR_S } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
 		if (is_word(unit, size, units[i].name))
@@ -87,25 +85,30 @@ static int64_t duration_unit_s(const char *unit, size_t size)
 	return 0;
 }
 
-static int parse_duration(const char *text, size_t size, bool forever, int64_t *ret_ns, const char **ret_hint)
+static int parse_duration(const char *text, size_t size, bool forever, int64_t *ret_ns,
+			  const char **ret_hint)
 {
 	int64_t number, unit_s;
 	size_t used;
 
 	if (is_word(text, size, "forever")) {
 		if (!forever)
-			return refuse(ret_hint, "this one cannot be forever; give a number with s, m, h, d, w or y");
+			return refuse(ret_hint,
+				      "this one cannot be forever; give a number with s, m, h, d, w or y");
 		*ret_ns = ITEM_FOREVER;
 		return 0;
 	}
 	if (!parse_number(text, size, &number, &used))
-		return refuse(ret_hint, "give a number with s, m, h, d, w or y, as 30d; 0 for none; or forever");
+		return refuse(ret_hint,
+			      "give a number with s, m, h, d, w or y, as 30d; 0 for none; or forever");
 	unit_s = duration_unit_s(text + used, size - used);
 	if (!unit_s)
-		return refuse(ret_hint, "the unit must be one of s, m, h, d, w, y (seconds if there is none)");
+		return refuse(ret_hint,
+			      "the unit must be one of s, m, h, d, w, y (seconds if there is none)");
 	if (number > DURATION_MAX_S / unit_s) {
 		if (unit_s == 1 && used >= 12)
-			return refuse(ret_hint, "a number without unit is seconds: are these milliseconds?");
+			return refuse(ret_hint,
+				      "a number without unit is seconds: are these milliseconds?");
 		return refuse(ret_hint, "at most 200y, or forever");
 	}
 	*ret_ns = number * unit_s * CLOCK_SECOND_NS;
@@ -125,11 +128,13 @@ static int parse_bytes(const char *text, size_t size, int64_t *ret_bytes, const 
 		return 0;
 	}
 	if (!parse_number(text, size, &number, &used) || size - used > 1)
-		return refuse(ret_hint, "give a number of bytes, or with K, M, G, T or P; 0 or none for no limit");
+		return refuse(ret_hint,
+			      "give a number of bytes, or with K, M, G, T or P; 0 or none for no limit");
 	if (used < size) {
 		unit = text[used] ? strchr(units, text[used]) : NULL;
 		if (!unit)
-			return refuse(ret_hint, "the unit must be one of K, M, G, T, P (bytes if there is none)");
+			return refuse(ret_hint,
+				      "the unit must be one of K, M, G, T, P (bytes if there is none)");
 		shift = 10 * (int)(unit - units + 1);
 	}
 	if (number > INT64_MAX >> shift)
@@ -161,14 +166,15 @@ static int parse_switch(const char *text, size_t size, int64_t *ret_on, const ch
 	return refuse(ret_hint, "give yes or no (or 1, 0, on, off, true, false)");
 }
 
-int policy_parse_value(const char *xattr, const char *text, size_t size, enum policy_value *ret_which,
-		       int64_t *ret_number, const char **ret_hint)
+int policy_parse_value(const char *xattr, const char *text, size_t size,
+		       enum policy_value *ret_which, int64_t *ret_number, const char **ret_hint)
 {
 	enum policy_value which;
 	int result;
 
 	if (policy_value_of(xattr, &which))
-		return refuse(ret_hint, "the policies are retention, versions, temporary, grace, trash_max, protect, hold");
+		return refuse(ret_hint,
+			      "the policies are retention, versions, temporary, grace, trash_max, protect, hold");
 	*ret_which = which;
 	switch (which) {
 	case POLICY_RETENTION:
@@ -176,7 +182,8 @@ int policy_parse_value(const char *xattr, const char *text, size_t size, enum po
 	case POLICY_TEMPORARY:
 	case POLICY_GRACE:
 		result = parse_duration(text, size, false, ret_number, ret_hint);
-		return result || *ret_number <= POLICY_GRACE_MAX_NS ? result : refuse(ret_hint, "at most 30d");
+		return result || *ret_number <= POLICY_GRACE_MAX_NS ? result :
+								      refuse(ret_hint, "at most 30d");
 	case POLICY_VERSIONS:
 		return parse_versions(text, size, ret_number, ret_hint);
 	case POLICY_TRASH_MAX:

@@ -89,7 +89,10 @@ static void values_set(struct policy_values *values, enum policy_value which, in
 	values->set |= 1u << which;
 }
 
-/* A value that does not parse was set by a later version, or is damaged: what is inherited stays in force. */
+/*
+ * A value that does not parse was set by a later version, or is damaged: what
+ * is inherited stays in force.
+ */
 static int values_from_list(struct rules *rules, const uint8_t *list, size_t size)
 {
 	enum policy_value which;
@@ -170,7 +173,9 @@ static void rules_settle_policy(struct rules *rules)
 		if (rules->user.set & 1u << i)
 			policy_set_value(p, which, rules->user.value[i]);
 		if (rules->trusted.set & 1u << i)
-			policy_set_value(p, which, more_protecting(which, policy_number(p, which), rules->trusted.value[i]));
+			policy_set_value(p, which,
+					 more_protecting(which, policy_number(p, which),
+							 rules->trusted.value[i]));
 	}
 	p->hold = p->hold || p->protect;
 }
@@ -190,7 +195,10 @@ static bool only_is(const struct only_id *only, uint32_t id)
 	return only->count == ONLY_NONE || (only->count == ONLY_ONE && only->id == id);
 }
 
-/* Goes on below a directory. Group memberships are not known, so groups pass only where any member does. */
+/*
+ * Goes on below a directory. Group memberships are not known, so groups pass
+ * only where any member does.
+ */
 static void reach_through(struct reach *reach, const struct item *own)
 {
 	if (!(own->mode & S_IXOTH)) {
@@ -208,7 +216,10 @@ uint32_t rules_mask(const struct rules *rules, const struct item *own)
 	const struct reach *reach = &rules->reach;
 	uint32_t mask = 0;
 
-	/* The owner may change the mode of his own directory at any time: only what is above can keep him out. */
+	/*
+	 * The owner may change the mode of his own directory at any time: only what is above can
+	 * keep him out.
+	 */
 	if (only_is(&reach->closed_to_owners, own->uid))
 		mask |= 0700;
 	if (reach->groups && only_is(&reach->closed_to_others, own->gid))
@@ -238,7 +249,8 @@ static void chain_free(struct link_up *chain)
 }
 
 /* Reads upwards until a cached directory or the root; the chain starts at its upper end. */
-static int chain_load(struct lifecycle *l, uint64_t directory, struct link_up **chain, struct rules *ret_above)
+static int chain_load(struct lifecycle *l, uint64_t directory, struct link_up **chain,
+		      struct rules *ret_above)
 {
 	*ret_above = (struct rules){ .live = true, .below = { .others = true, .groups = true } };
 	while (directory != KEY_ID_NONE && !rules_cached(&l->rules, directory, ret_above)) {

@@ -47,11 +47,17 @@ static int purge_deleted(struct lifecycle *l, struct purge *p, const struct item
 	return tree_commit(&t, l->store, STORE_RELEASING, NULL);
 }
 
-/* What is still live inside a discarded directory becomes an entry of that directory's batch first. */
-static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r, struct tree_directory *parent)
+/*
+ * What is still live inside a discarded directory becomes an entry of that
+ * directory's batch first.
+ */
+static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r,
+			 struct tree_directory *parent)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
-	struct lifecycle_change change = { .id = r->victim.id, .mode = r->victim.mode, .from = r->from, .to = r->to };
+	struct lifecycle_change change = {
+		.id = r->victim.id, .mode = r->victim.mode, .from = r->from, .to = r->to
+	};
 	int result = 0;
 
 	removal_add(l, r, parent, &t, true);
@@ -61,7 +67,8 @@ static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r
 	tree_put_own(&t, l->store, parent);
 	batch_add(&t, p->batch);
 	if (!result)
-		result = batch_extend(l, &t, &r->deletion, r->to.seq, S_ISREG(r->victim.mode) ? r->victim.size : 0);
+		result = batch_add_entries(l, &t, &r->deletion, r->to.seq, 1,
+					   S_ISREG(r->victim.mode) ? r->victim.size : 0);
 	if (!result)
 		result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
 	if (!result && l->hooks.changed)
@@ -70,9 +77,12 @@ static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r
 	return result;
 }
 
-static int purge_live(struct lifecycle *l, struct purge *p, const struct item *item, const struct standing *st)
+static int purge_live(struct lifecycle *l, struct purge *p, const struct item *item,
+		      const struct standing *st)
 {
-	struct removal r = { .actor = p->actor, .cause = ITEM_REMOVED, .from = *p->at, .to = *p->at, .victim = *item };
+	struct removal r = {
+		.actor = p->actor, .cause = ITEM_REMOVED, .from = *p->at, .to = *p->at, .victim = *item
+	};
 	struct tree_directory parent;
 	int result;
 
@@ -125,18 +135,25 @@ static int purge_once(struct lifecycle *l, struct purge *p)
 		result = batch_join(l, p->actor, true, p->at->directory, &p->batch);
 	if (result)
 		return result;
-	p->destroy_ns = time_add(watch_steady_ns(l, &suspect), p->grace_ns < 0 ? policy.grace_ns : p->grace_ns);
+	p->destroy_ns = time_add(watch_steady_ns(l, &suspect),
+				 p->grace_ns < 0 ? policy.grace_ns : p->grace_ns);
 	result = p->at->state == KEY_DEL ? purge_deleted(l, p, &item) : purge_live(l, p, &item, &st);
 	if (result)
 		return result;
-	/* It ends when its last purge was, however long ago that was deleted: undo and prune look from there. */
+	/*
+	 * It ends when its last purge was, however long ago that was deleted: undo looks from
+	 * there.
+	 */
 	batch_count(l, p->batch, util_max((uint64_t)lifecycle_now_ns(l), p->batch->record.seq),
 		    S_ISREG(item.mode) ? item.size : 0);
 	sweeper_expect(l, p->destroy_ns);
 	return 0;
 }
 
-/* What may take long is asked before the lock: nothing comes into a deleted directory afterwards. */
+/*
+ * What may take long is asked before the lock: nothing comes into a deleted
+ * directory afterwards.
+ */
 static int check_purge(struct lifecycle *l, const struct place *at, bool recursive)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -152,7 +169,8 @@ static int check_purge(struct lifecycle *l, const struct place *at, bool recursi
 	return result > 0 ? -EPERM : result;
 }
 
-int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive, int64_t grace_ns)
+int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		bool recursive, int64_t grace_ns)
 {
 	struct purge p = { .actor = actor, .at = at, .recursive = recursive, .grace_ns = grace_ns };
 	struct store_retry retry = { 0 };

@@ -5,7 +5,11 @@
 
 #include "lifecycle/internal.h"
 
-enum remove_kind { REMOVE_FILE, REMOVE_DIRECTORY, REMOVE_WHOLE };
+enum remove_kind {
+	REMOVE_FILE,
+	REMOVE_DIRECTORY,
+	REMOVE_WHOLE
+};
 
 static int check_kind(enum remove_kind kind, const struct item *item)
 {
@@ -29,8 +33,8 @@ static int remove_commit(struct lifecycle *l, struct removal *r, struct tree_dir
 	return result ? result : tree_commit(&t, l->store, STORE_RELEASING, NULL);
 }
 
-static int remove_from(struct lifecycle *l, const struct actor *actor, struct tree_directory *parent, const char *name,
-		       enum remove_kind kind)
+static int remove_from(struct lifecycle *l, const struct actor *actor,
+		       struct tree_directory *parent, const char *name, enum remove_kind kind)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct place at = { .directory = parent->id, .state = KEY_ACT };
@@ -58,8 +62,8 @@ static int remove_from(struct lifecycle *l, const struct actor *actor, struct tr
 	return result;
 }
 
-static int remove_once(struct lifecycle *l, const struct actor *actor, uint64_t directory, const char *name,
-		       enum remove_kind kind)
+static int remove_once(struct lifecycle *l, const struct actor *actor, uint64_t directory,
+		       const char *name, enum remove_kind kind)
 {
 	struct tree_directory parent;
 	int result = tree_load(l->store, directory, &parent);
@@ -71,8 +75,8 @@ static int remove_once(struct lifecycle *l, const struct actor *actor, uint64_t 
 	return result;
 }
 
-static int remove_name(struct lifecycle *l, const struct actor *actor, uint64_t directory, const char *name,
-		       enum remove_kind kind)
+static int remove_name(struct lifecycle *l, const struct actor *actor, uint64_t directory,
+		       const char *name, enum remove_kind kind)
 {
 	struct store_retry retry = { 0 };
 	size_t size = strlen(name);
@@ -88,7 +92,8 @@ static int remove_name(struct lifecycle *l, const struct actor *actor, uint64_t 
 	return result;
 }
 
-int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name, bool directory)
+int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent,
+		     const char *name, bool directory)
 {
 	return remove_name(l, actor, parent, name, directory ? REMOVE_DIRECTORY : REMOVE_FILE);
 }

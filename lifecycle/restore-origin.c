@@ -32,7 +32,8 @@ struct bequest {
 	int64_t now_ns;
 };
 
-static int heir_directory(struct bequest *b, const struct item *item, const struct place *from, const struct place *to)
+static int heir_directory(struct bequest *b, const struct item *item, const struct place *from,
+			  const struct place *to)
 {
 	struct guard guard;
 	uint64_t version;
@@ -102,7 +103,8 @@ static int bequeath_rows(struct bequest *b, const struct store_page *page)
 		struct place at;
 		struct item item;
 
-		if (record_row_item(b->l->store, &page->rows[i], &at, &item) || !strcmp(at.name, b->except))
+		if (record_row_item(b->l->store, &page->rows[i], &at, &item) ||
+		    !strcmp(at.name, b->except))
 			continue;
 		if (!step_has_room(b->l, &b->step, HEIR_OPERATIONS + STEP_OPERATIONS, item_bytes(&item)))
 			break;
@@ -153,7 +155,8 @@ static int bequeath_page(struct bequest *b, const struct key *after, struct key 
 }
 
 /* A page is read again until nothing but `except` is left in it. Lock held. */
-static int bequeath_once(struct bequest *b, uint64_t directory, struct key *after, bool *started, bool *ret_more)
+static int bequeath_once(struct bequest *b, uint64_t directory, struct key *after, bool *started,
+			 bool *ret_more)
 {
 	struct key next;
 	bool page_more;
@@ -172,7 +175,8 @@ static int bequeath_once(struct bequest *b, uint64_t directory, struct key *afte
 }
 
 /* Everything live in a directory but `except` becomes deleted as `deletion` says. */
-static int bequeath(struct lifecycle *l, uint64_t directory, const char *except, const struct deletion *deletion)
+static int bequeath(struct lifecycle *l, uint64_t directory, const char *except,
+		    const struct deletion *deletion)
 {
 	struct bequest b = { .l = l, .except = except, .deletion = *deletion };
 	struct store_retry retry = { 0 };
@@ -242,7 +246,10 @@ static int way_collect(struct lifecycle *l, uint64_t directory, struct way *ret_
 	return 0;
 }
 
-/* Hands down the deletions on the way, outermost first; live directories inside a deleted one inherit its. */
+/*
+ * Hands down the deletions on the way, outermost first; live directories inside
+ * a deleted one inherit its.
+ */
 static int way_bequeath(struct lifecycle *l, const struct way *way, const char *last_name)
 {
 	struct deletion deletion = { 0 };
@@ -274,8 +281,8 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
  * live one has that. r->keep_time follows: what comes into a directory that came
  * back just now leaves it the time it had.
  */
-static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint64_t parent, uint64_t *ret_id,
-		    struct place *ret_where)
+static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint64_t parent,
+		    uint64_t *ret_id, struct place *ret_where)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE, .keep_time = r->keep_time };
@@ -301,8 +308,8 @@ static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint6
 	return restore_one(l, &quiet, &guard.at, parent, guard.at.name);
 }
 
-static int way_walk(struct lifecycle *l, struct restoring *r, const struct way *way, uint64_t *ret_parent,
-		    char **ret_path)
+static int way_walk(struct lifecycle *l, struct restoring *r, const struct way *way,
+		    uint64_t *ret_parent, char **ret_path)
 {
 	uint64_t parent = way->first ? way->ids[way->first - 1] : KEY_ID_ROOT;
 	struct place where;
@@ -381,8 +388,9 @@ int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct pla
 	return result ? result : restore_entry(l, r, at, parent, at->name);
 }
 
-int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at, unsigned flags,
-			     bool (*progress)(void *data, uint64_t done), void *data, char **ret_path)
+int lifecycle_restore_origin(struct lifecycle *l, const struct actor *actor, const struct place *at,
+			     unsigned flags, bool (*progress)(void *data, uint64_t done),
+			     void *data, char **ret_path)
 {
 	struct restoring r = { .actor = actor, .flags = flags, .progress = progress, .data = data };
 	int result;

@@ -206,7 +206,10 @@ static int add_child(struct regrowth *g, const struct place *at, const struct it
 	return 0;
 }
 
-/* ---- directories that are done ----------------------------------------------------------------- */
+/*
+ * ---- directories that are done
+ * -----------------------------------------------------------------
+ */
 
 static int restore_directory_once(struct regrowth *g, const struct place *at)
 {
@@ -277,7 +280,10 @@ static int restore_directory(struct regrowth *g, const struct place *at)
 	return result ? result : restore_tell(g->r, 1);
 }
 
-/* ---- the rows of a directory --------------------------------------------------------------------- */
+/*
+ * ---- the rows of a directory
+ * ---------------------------------------------------------------------
+ */
 
 #define ROW_DESCEND 3
 #define ROW_FLUSH 2
@@ -286,13 +292,13 @@ static bool comes_back(const struct regrowth *g, const struct level *level, cons
 {
 	const struct deletion *d = &item->deletion;
 
-	return d->batch == g->batch && d->cause == ITEM_REMOVED && !(d->flags & (DELETION_PURGED | DELETION_DOOMED)) &&
-	       strcmp(item->name, level->name);
+	return d->batch == g->batch && d->cause == ITEM_REMOVED &&
+	       !(d->flags & (DELETION_PURGED | DELETION_DOOMED)) && strcmp(item->name, level->name);
 }
 
 /* 0, ROW_DESCEND (into *ret_id at *ret_at), ROW_FLUSH, negative errno. */
-static int take_row(struct regrowth *g, struct level *level, const struct store_row *row, uint64_t *ret_id,
-		    struct place *ret_at)
+static int take_row(struct regrowth *g, struct level *level, const struct store_row *row,
+		    uint64_t *ret_id, struct place *ret_at)
 {
 	struct shadow shadow;
 	struct item item;
@@ -328,9 +334,12 @@ static int take_row(struct regrowth *g, struct level *level, const struct store_
 	return result;
 }
 
-/* Collects and commits one step from a page. Lock held. *ret_id: a directory to go into next, or 0. */
-static int take_rows(struct regrowth *g, struct level *level, const struct store_page *page, uint64_t *ret_id,
-		     struct place *ret_at)
+/*
+ * Collects and commits one step from a page. Lock held. *ret_id: a directory to
+ * go into next, or 0.
+ */
+static int take_rows(struct regrowth *g, struct level *level, const struct store_page *page,
+		     uint64_t *ret_id, struct place *ret_at)
 {
 	int taken = 0, result = step_begin(g, level->id);
 
@@ -341,7 +350,8 @@ static int take_rows(struct regrowth *g, struct level *level, const struct store
 		taken = take_row(g, level, &page->rows[i], ret_id, ret_at);
 		if (taken < 0 || taken == ROW_FLUSH)
 			break;
-		if (key_from_bytes(store_codec(g->l->store), page->rows[i].key, page->rows[i].key_size, &level->after))
+		if (key_from_bytes(store_codec(g->l->store), page->rows[i].key,
+				   page->rows[i].key_size, &level->after))
 			taken = -EBADMSG;
 	}
 	if (taken < 0) {
@@ -376,7 +386,10 @@ static int leave(struct regrowth *g, const struct level *level)
 	return result;
 }
 
-/* Goes on in the innermost directory: a step, or one level down, or up. 0, STORE_CONFLICT, negative errno. */
+/*
+ * Goes on in the innermost directory: a step, or one level down, or up. 0,
+ * STORE_CONFLICT, negative errno.
+ */
 static int grow(struct regrowth *g)
 {
 	_cleanup_(store_page_release) struct store_page page = { 0 };
@@ -439,7 +452,8 @@ static int nothing_below(struct lifecycle *l, uint64_t directory)
 	return result < 0 ? result : !result;
 }
 
-int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch, const struct place *top)
+int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch,
+		 const struct place *top)
 {
 	struct regrowth g = { .l = l, .r = r, .batch = batch, .top = top };
 	struct store_retry retry = { 0 };

@@ -185,7 +185,8 @@ static int prepare_parent(struct comeback *c)
 	int result;
 
 	if (c->replaces) {
-		result = removal_prepare(l, &c->removal, c->r->actor, ITEM_REPLACED, c->item.id, &c->parent, &c->victim, false);
+		result = removal_prepare(l, &c->removal, c->r->actor, ITEM_REPLACED, c->item.id,
+					 &c->parent, &c->victim, false);
 		c->removing = !result;
 		return result;
 	}
@@ -229,7 +230,8 @@ static int add_shadow(struct comeback *c, struct transaction *t)
 	int result;
 
 	if (!c->shadowed)
-		return c->replaces && c->victim.flags & ITEM_SHADOWED ? shadow_delete(c->l, t, &c->to) : 0;
+		return c->replaces && c->victim.flags & ITEM_SHADOWED ? shadow_delete(c->l, t, &c->to) :
+									0;
 	result = record_get_shadow(c->l->store, c->to.directory, c->to.name, &old, &version);
 	if (result && result != STORE_ABSENT)
 		return result;
@@ -265,7 +267,7 @@ static void touch_parent(struct comeback *c, uint64_t batch)
 	const struct item_directory *d = &c->parent.own.directory;
 	struct timespec mtime = c->parent.own.mtime;
 	bool whole = batch && d->saved_batch == batch && d->saved_mtime.tv_sec == mtime.tv_sec &&
-		    d->saved_mtime.tv_nsec == mtime.tv_nsec && c->at->directory == c->parent.id;
+		     d->saved_mtime.tv_nsec == mtime.tv_nsec && c->at->directory == c->parent.id;
 
 	tree_touch(&c->parent, c->now_ns);
 	if (whole || c->r->keep_time)
@@ -340,7 +342,8 @@ static int restore_once(struct comeback *c)
 	return result;
 }
 
-int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name)
+int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent,
+		const char *name)
 {
 	struct store_retry retry = { 0 };
 	int result;
@@ -362,8 +365,8 @@ int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at
 /* ---- whole entries ---------------------------------------------------------------------- */
 
 /* Before a long restore: what will refuse its last step is found out first. */
-static int check_target(struct lifecycle *l, const struct restoring *r, const struct item *item, uint64_t parent,
-			const char *name)
+static int check_target(struct lifecycle *l, const struct restoring *r, const struct item *item,
+			uint64_t parent, const char *name)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct place to = { .directory = parent, .state = KEY_ACT };
@@ -389,7 +392,8 @@ static int check_target(struct lifecycle *l, const struct restoring *r, const st
 	return result == 1 ? 0 : result ? result : -ENOTEMPTY;
 }
 
-static int restore_below(struct lifecycle *l, struct restoring *r, const struct place *at, const struct item *item)
+static int restore_below(struct lifecycle *l, struct restoring *r, const struct place *at,
+			 const struct item *item)
 {
 	struct standing st;
 	int result = standing_load(l, at, item, &st);
@@ -401,7 +405,8 @@ static int restore_below(struct lifecycle *l, struct restoring *r, const struct 
 	return st.deletion.batch ? restore_tree(l, r, item->id, st.deletion.batch, &st.top) : 0;
 }
 
-int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent, const char *name)
+int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent,
+		  const char *name)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	size_t size = strlen(name);
@@ -426,8 +431,9 @@ int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *
 	return result ? result : restore_tell(r, 1);
 }
 
-int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at, uint64_t parent,
-		      const char *name, unsigned flags, bool (*progress)(void *data, uint64_t done), void *data)
+int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		      uint64_t parent, const char *name, unsigned flags,
+		      bool (*progress)(void *data, uint64_t done), void *data)
 {
 	struct restoring r = { .actor = actor, .flags = flags, .progress = progress, .data = data };
 	int result = restore_entry(l, &r, at, parent, name);

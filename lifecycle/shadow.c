@@ -152,7 +152,8 @@ int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place
 /* ---- pruning --------------------------------------------------------------- */
 
 /* The guard is put as it is: whoever adds a shadow in this directory checks it. */
-static void prune_add(struct lifecycle *l, struct transaction *t, struct tree_directory *d, uint64_t shadow_version)
+static void prune_add(struct lifecycle *l, struct transaction *t, struct tree_directory *d,
+		      uint64_t shadow_version)
 {
 	struct key_range range;
 	struct key key;

@@ -9,7 +9,8 @@
 
 bool place_equal(const struct place *a, const struct place *b)
 {
-	return a->directory == b->directory && a->seq == b->seq && a->state == b->state && !strcmp(a->name, b->name);
+	return a->directory == b->directory && a->seq == b->seq && a->state == b->state &&
+	       !strcmp(a->name, b->name);
 }
 
 /* The deletion seen last on the way up, which those above it may join. */
@@ -29,12 +30,13 @@ static void group_end(const struct group *g, int64_t now_ns, struct standing *st
 {
 	if (!g->any)
 		return;
-	if (g->deletion.expires_ns <= now_ns && !(g->deletion.flags & DELETION_PINNED && g->deletion.destroy_ns > now_ns))
+	if (g->deletion.expires_ns <= now_ns &&
+	    !(g->deletion.flags & DELETION_PINNED && g->deletion.destroy_ns > now_ns))
 		st->visible = false;
 }
 
-static void group_add(struct group *g, const struct place *at, const struct item *item, int64_t now_ns,
-		      struct standing *st)
+static void group_add(struct group *g, const struct place *at, const struct item *item,
+		      int64_t now_ns, struct standing *st)
 {
 	const struct deletion *d = &item->deletion;
 	bool joins = !g->any || (d->batch && d->batch == g->deletion.batch);
@@ -59,7 +61,8 @@ static void group_add(struct group *g, const struct place *at, const struct item
 	}
 }
 
-static int standing_climb(struct lifecycle *l, uint64_t directory, struct group *g, int64_t now_ns, struct standing *st)
+static int standing_climb(struct lifecycle *l, uint64_t directory, struct group *g, int64_t now_ns,
+			  struct standing *st)
 {
 	struct tree_directory d;
 	struct guard guard;
@@ -83,7 +86,8 @@ static int standing_climb(struct lifecycle *l, uint64_t directory, struct group 
 	return 0;
 }
 
-int standing_load(struct lifecycle *l, const struct place *at, const struct item *item, struct standing *ret)
+int standing_load(struct lifecycle *l, const struct place *at, const struct item *item,
+		  struct standing *ret)
 {
 	struct standing st = { .visible = true, .expires_ns = ITEM_FOREVER };
 	int64_t now_ns = lifecycle_now_ns(l);
@@ -103,8 +107,8 @@ int standing_load(struct lifecycle *l, const struct place *at, const struct item
 	return 0;
 }
 
-int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only, struct place *ret_at,
-		      struct store_value *ret_value, struct item *ret_item)
+int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only,
+		      struct place *ret_at, struct store_value *ret_value, struct item *ret_item)
 {
 	struct store_row row = { .key = key->bytes, .key_size = key->size };
 	int result = store_get(l->store, key, attributes_only, &row.value);

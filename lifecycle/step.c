@@ -54,7 +54,8 @@ static struct lifecycle_change *step_change(struct step *step)
 	return &step->changes[step->changed++];
 }
 
-void step_moved(struct step *step, const struct item *item, const struct place *from, const struct place *to)
+void step_moved(struct step *step, const struct item *item, const struct place *from,
+		const struct place *to)
 {
 	struct lifecycle_change *change = step_change(step);
 
@@ -87,14 +88,15 @@ int step_commit(struct lifecycle *l, struct step *step, enum store_purpose purpo
 	return 0;
 }
 
-void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d, struct trash_row *ret_row)
+void deletion_row(struct lifecycle *l, const struct place *at, const struct deletion *d,
+		  struct trash_row *ret_row)
 {
 	*ret_row = (struct trash_row){ .batch = d->batch, .uid = d->uid, .cause = d->cause };
 	key_item(store_codec(l->store), at, &ret_row->key);
 }
 
-void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at, const struct deletion *d,
-		       uint64_t due_batch)
+void deletion_put_rows(struct lifecycle *l, struct transaction *t, const struct place *at,
+		       const struct deletion *d, uint64_t due_batch)
 {
 	struct trash_row row;
 
@@ -132,8 +134,8 @@ static void put_due(struct transaction *t, int64_t due_ns, uint64_t seq, const s
 	transaction_put(t, &key, b.bytes, b.size, NULL, 0, STORE_ANY, 0);
 }
 
-void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at, const struct item *item,
-		     const struct deletion *d, uint64_t due_batch)
+void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at,
+		     const struct item *item, const struct deletion *d, uint64_t due_batch)
 {
 	struct item changed = *item;
 	struct trash_row row;

@@ -99,9 +99,11 @@ static int add_file(struct sweep *w, const struct place *at, const struct item *
 }
 
 /* The entry that a due item is destroyed with: itself, unless it went with a directory. */
-static int due_top(struct sweep *w, const struct place *at, const struct item *item, struct standing *ret_top)
+static int due_top(struct sweep *w, const struct place *at, const struct item *item,
+		   struct standing *ret_top)
 {
-	bool alone = item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED) || item->deletion.cause == ITEM_TEMPORARY;
+	bool alone = item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED) ||
+		     item->deletion.cause == ITEM_TEMPORARY;
 	int result = alone ? -ENOENT : standing_load(w->l, at, item, ret_top);
 
 	if (result != -ENOENT)
@@ -149,7 +151,8 @@ static int sweep_row(struct sweep *w, const struct store_row *row, const struct 
 	result = standing_row_item(w->l, &due.key, true, &at, &value, &item);
 	if (result == -EBADMSG)
 		return 0;
-	if (result == STORE_ABSENT || (!result && (at.seq != parts.seq || item.deletion.destroy_ns != parts.due_ns)))
+	if (result == STORE_ABSENT ||
+	    (!result && (at.seq != parts.seq || item.deletion.destroy_ns != parts.due_ns)))
 		return delete_stale(w, key, row->value.version);
 	return result ? result : sweep_item(w, &at, &item, due.batch);
 }
@@ -181,7 +184,8 @@ static int sweep_rows(struct sweep *w, const struct store_page *page, size_t *at
 
 	lifecycle_lock_background(w->l);
 	for (; *at < end && !result && !w->pending && w->budget; ++*at) {
-		result = key_from_bytes(store_codec(w->l->store), page->rows[*at].key, page->rows[*at].key_size, after);
+		result = key_from_bytes(store_codec(w->l->store), page->rows[*at].key,
+					page->rows[*at].key_size, after);
 		if (!result)
 			result = sweep_row(w, &page->rows[*at], after);
 	}
@@ -209,7 +213,9 @@ static int sweep_page(struct sweep *w, struct key *after, bool *started, bool *r
 		*after = page.next;
 	while (at < page.count && !result && w->budget) {
 		result = sweep_rows(w, &page, &at, after);
-		/* A row met in a directory that is gone by now will be found stale, or not at all. */
+		/*
+		 * A row met in a directory that is gone by now will be found stale, or not at all.
+		 */
 		if (!result && w->pending)
 			result = sweep_top(w);
 	}

@@ -144,7 +144,10 @@ bool lifecycle_clock_suspect(struct lifecycle *l, int64_t *ret_jump_ns)
 
 /* ---- over mounts ------------------------------------------------------------- */
 
-/* Which boot of the machine this is: the boot clock starts anew with it. All zeros where that is not to be known. */
+/*
+ * Which boot of the machine this is: the boot clock starts anew with it. All
+ * zeros where that is not to be known.
+ */
 static void read_boot_id(uint8_t ret_id[WATCH_BOOT_ID_SIZE])
 {
 	char text[64];
@@ -208,7 +211,8 @@ static int watch_decode(struct lifecycle *l, const struct store_value *value)
 	int64_t real_ns, boot_ns = clock_boot_ns(clock);
 	bool suspect;
 
-	if (value->attrs_size != WATCH_RECORD_SIZE || p[0] != TREE_RECORD_FORMAT || p[1] != TREE_RECORD_WATCH || p[2] > 1)
+	if (value->attrs_size != WATCH_RECORD_SIZE || p[0] != TREE_RECORD_FORMAT ||
+	    p[1] != TREE_RECORD_WATCH || p[2] > 1)
 		return -EBADMSG;
 	suspect = p[2];
 	real_ns = (int64_t)util_get_le64(p + 3);
@@ -216,7 +220,10 @@ static int watch_decode(struct lifecycle *l, const struct store_value *value)
 	w->boot_ns = (int64_t)util_get_le64(p + 11);
 	w->anchored = true;
 	if (memcmp(p + 19, w->boot_id, WATCH_BOOT_ID_SIZE) != 0 || w->boot_ns > boot_ns) {
-		/* Another boot. A clock that was suspect stays so, counted from where it should have been. */
+		/*
+		 * Another boot. A clock that was suspect stays so, counted from where it should
+		 * have been.
+		 */
 		w->boot_ns = boot_ns;
 		w->anchored = suspect;
 	}

@@ -48,7 +48,8 @@ static int subtree_until(struct lifecycle *l, uint64_t directory, int64_t *ret_u
 			if (result)
 				break;
 			for (size_t i = 0; i < page.count && !result; i++)
-				if (!page.rows[i].damaged && !record_decode_shadow(&page.rows[i].value, &shadow))
+				if (!page.rows[i].damaged &&
+				    !record_decode_shadow(&page.rows[i].value, &shadow))
 					result = ids_push(&ids, shadow.directory);
 			more = page.more;
 			next = page.next;
@@ -89,7 +90,8 @@ static int prepare_directory(struct lifecycle *l, struct removal *r, bool whole,
  * A directory is a temporary name only if nothing was ever deleted in it for
  * anybody to miss; a name of several only while the file keeps a live one.
  */
-static bool removal_is_temporary(struct lifecycle *l, const struct removal *r, const struct policy *policy, bool whole)
+static bool removal_is_temporary(struct lifecycle *l, const struct removal *r,
+				 const struct policy *policy, bool whole)
 {
 	const struct item *v = &r->victim;
 
@@ -139,7 +141,8 @@ static int prepare_shadows(struct lifecycle *l, struct tree_directory *parent)
 	return tree_load(l->store, id, parent);
 }
 
-static int prepare_place(struct lifecycle *l, struct removal *r, const struct actor *actor, struct tree_directory *parent)
+static int prepare_place(struct lifecycle *l, struct removal *r, const struct actor *actor,
+			 struct tree_directory *parent)
 {
 	struct open_batch *batch = NULL;
 	int result = 0;
@@ -159,8 +162,9 @@ static int prepare_place(struct lifecycle *l, struct removal *r, const struct ac
 	return 0;
 }
 
-int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
-		    uint64_t replaced_by, struct tree_directory *parent, const struct item *victim, bool whole)
+int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor,
+		    enum item_cause cause, uint64_t replaced_by, struct tree_directory *parent,
+		    const struct item *victim, bool whole)
 {
 	struct policy policy;
 	struct rules rules;
@@ -198,8 +202,9 @@ int removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *
 	return result == STORE_ABSENT ? STORE_CONFLICT : result;
 }
 
-int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor, enum item_cause cause,
-			      uint64_t replaced_by, struct tree_directory *parent, const struct item *victim)
+int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor,
+			      enum item_cause cause, uint64_t replaced_by,
+			      struct tree_directory *parent, const struct item *victim)
 {
 	return removal_prepare(l, r, actor, cause, replaced_by, parent, victim, false);
 }
@@ -219,7 +224,8 @@ static void add_to_parent(struct lifecycle *l, struct removal *r, struct tree_di
 		}
 		d->trash_until_ns = util_max(d->trash_until_ns, r->deletion.expires_ns);
 		/* Loaded by prepare, under the same lock; if not to be had, nobody may. */
-		d->trash_mask &= rules_load(l, parent->id, &rules) ? 0700 : rules_mask(&rules, &parent->own);
+		d->trash_mask &=
+			rules_load(l, parent->id, &rules) ? 0700 : rules_mask(&rules, &parent->own);
 	}
 	if (S_ISDIR(r->victim.mode) && d->subdirectories)
 		d->subdirectories--;
@@ -254,7 +260,8 @@ static void add_directory(const struct removal *r, struct transaction *t, bool w
 	transaction_empty(t, &range, &key);
 }
 
-void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent, struct transaction *t, bool whole)
+void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent,
+		 struct transaction *t, bool whole)
 {
 	struct item moved = r->victim;
 	struct item link = r->link;
@@ -277,7 +284,8 @@ void removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *
 	add_to_parent(l, r, parent);
 }
 
-void lifecycle_removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent, struct transaction *t)
+void lifecycle_removal_add(struct lifecycle *l, struct removal *r, struct tree_directory *parent,
+			   struct transaction *t)
 {
 	removal_add(l, r, parent, t, false);
 }
@@ -314,17 +322,21 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 	if (result)
 		return result;
 	/* It stays where it is, without an entry from now on. */
-	change = (struct lifecycle_change){ .id = item.id, .mode = item.mode, .from = *at, .to = *at, .temporary = true };
+	change = (struct lifecycle_change){
+		.id = item.id, .mode = item.mode, .from = *at, .to = *at, .temporary = true
+	};
 	lifecycle_notify_changed(l, &change);
 	sweeper_expect(l, lifecycle_now_ns(l));
 	return 0;
 }
 
 /* The places of replaced ones of a name beyond the newest `cap`, newest of them first. */
-static int versions_over_cap(struct lifecycle *l, const struct place *newest, uint32_t cap, struct place *ret_over,
-			     size_t *ret_count)
+static int versions_over_cap(struct lifecycle *l, const struct place *newest, uint32_t cap,
+			     struct place *ret_over, size_t *ret_count)
 {
-	struct store_query query = { .limit = util_min(cap, 1000u) + EVICT_LOOK, .reverse = true, .attributes_only = true };
+	struct store_query query = { .limit = util_min(cap, 1000u) + EVICT_LOOK,
+				     .reverse = true,
+				     .attributes_only = true };
 	_cleanup_(store_page_release) struct store_page page = { 0 };
 	uint32_t kept = 0;
 	struct place at;
@@ -335,8 +347,8 @@ static int versions_over_cap(struct lifecycle *l, const struct place *newest, ui
 	key_range_deleted_name(store_codec(l->store), newest->directory, newest->name, &query.range);
 	result = store_query(l->store, &query, &page);
 	for (size_t i = 0; i < page.count && !result && *ret_count < EVICT_AT_ONCE; i++) {
-		if (record_row_item(l->store, &page.rows[i], &at, &item) || item.deletion.cause != ITEM_REPLACED ||
-		    item.deletion.flags)
+		if (record_row_item(l->store, &page.rows[i], &at, &item) ||
+		    item.deletion.cause != ITEM_REPLACED || item.deletion.flags)
 			continue;
 		if (++kept > cap)
 			ret_over[(*ret_count)++] = at;
@@ -365,7 +377,10 @@ static void evict_versions(struct lifecycle *l, const struct removal *r)
 	}
 }
 
-/* What is kept for no time at all. If it is open it stays until lifecycle_note_released. Returns when to look again. */
+/*
+ * What is kept for no time at all. If it is open it stays until
+ * lifecycle_note_released. Returns when to look again.
+ */
 static int64_t destroy_at_once(struct lifecycle *l, const struct removal *r)
 {
 	struct destroyed total = { 0 };
@@ -408,7 +423,8 @@ void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committ
 		if (r->cause == ITEM_REPLACED)
 			evict_versions(l, r);
 		if (!rules_load(l, r->to.directory, &rules))
-			cap_note(l, &rules, r->victim.flags & ITEM_REFERENCE ? &r->link : &r->victim, r->whole);
+			cap_note(l, &rules,
+				 r->victim.flags & ITEM_REFERENCE ? &r->link : &r->victim, r->whole);
 		sweeper_expect(l, destroy_at_once(l, r));
 	}
 	store_value_release(&r->link_value);

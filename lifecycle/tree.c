@@ -174,10 +174,14 @@ void tree_put_topology(struct transaction *t, uint64_t version)
 	struct key key;
 
 	key_meta(TREE_TOPOLOGY, &key);
-	transaction_put(t, &key, record, sizeof(record), NULL, 0, version ? STORE_IF_VERSION : STORE_IF_ABSENT, version);
+	transaction_put(t, &key, record, sizeof(record), NULL, 0,
+			version ? STORE_IF_VERSION : STORE_IF_ABSENT, version);
 }
 
-/* A path is built from its end: `bytes` is filled backwards from `size`, and has one more for the NUL. */
+/*
+ * A path is built from its end: `bytes` is filled backwards from `size`, and
+ * has one more for the NUL.
+ */
 struct path_builder {
 	char *bytes;
 	size_t size;
@@ -278,7 +282,8 @@ static int commit_witnessed(struct store *s, const struct store_op *op, uint64_t
 		return op->kind == STORE_DELETE;
 	if (result)
 		return result;
-	result = op->kind == STORE_PUT && (op->condition != STORE_IF_VERSION || value.version != op->version) &&
+	result = op->kind == STORE_PUT &&
+		 (op->condition != STORE_IF_VERSION || value.version != op->version) &&
 		 bytes_equal(value.attrs, value.attrs_size, op->attrs, op->attrs_size) &&
 		 bytes_equal(value.content, value.content_size, op->content, op->content_size);
 	if (result && ret_version)

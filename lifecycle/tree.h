@@ -18,7 +18,10 @@ struct tree_directory {
 	struct store_value value; /* what `own` borrows from */
 };
 
-/* Reads guard and own item. 0, -ENOENT (never was, or destroyed), negative errno. Deleted directories load too: see own.flags. */
+/*
+ * Reads guard and own item. 0, -ENOENT (never was, or destroyed), negative
+ * errno. Deleted directories load too: see own.flags.
+ */
 int tree_load(struct store *s, uint64_t directory, struct tree_directory *ret_directory);
 void tree_release(struct tree_directory *d);
 static inline bool tree_is_live(const struct tree_directory *d)
@@ -36,7 +39,10 @@ struct timespec tree_time(int64_t ns);
 /* A directory's trash mask after its group changed: the new group may what others might as well. */
 uint32_t tree_mask_regrouped(uint32_t trash_mask);
 
-/* Makes the root of a new store (own item, guard, counters). 0, or -EEXIST. `mode` without the type. */
+/*
+ * Makes the root of a new store (own item, guard, counters). 0, or -EEXIST.
+ * `mode` without the type.
+ */
 int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid);
 
 /*

@@ -59,7 +59,8 @@ static bool choose(void *data, const struct batch *batch)
 {
 	struct batch_choice *c = data;
 
-	if (c->wanted ? batch->seq != c->wanted : batch->undone || (c->same_session && batch->session != c->session))
+	if (c->wanted ? batch->seq != c->wanted :
+			batch->undone || (c->same_session && batch->session != c->session))
 		return false;
 	/* The grace of a purge may be over: then the one before is meant. */
 	if (!c->wanted && batch->purge) {
@@ -225,7 +226,9 @@ static int load_top(struct undoing *u, uint64_t seq, struct top_item *ret_top)
 	uint64_t version;
 	int result = record_get_trash(u->l->store, seq, &row, &version);
 
-	return result ? result : standing_row_item(u->l, &row.key, true, &ret_top->at, &ret_top->value, &ret_top->item);
+	return result ? result :
+			standing_row_item(u->l, &row.key, true, &ret_top->at, &ret_top->value,
+					  &ret_top->item);
 }
 
 static void tell(struct undoing *u, const struct place *at, const struct item *item, int result)
@@ -322,7 +325,8 @@ static int unpurge_once(struct undoing *u, const struct place *at)
 	if (result)
 		return result == STORE_ABSENT ? -ENOENT : result;
 	d = item.deletion;
-	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED || d.expires_ns <= lifecycle_now_ns(u->l))
+	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED ||
+	    d.expires_ns <= lifecycle_now_ns(u->l))
 		return -ENOENT;
 	d.flags &= ~DELETION_PURGED;
 	d.destroy_ns = d.expires_ns;
@@ -351,7 +355,11 @@ static int undo_purge(struct undoing *u, const struct top_item *top)
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
-enum pass { PASS_CHECK, PASS_DRY, PASS_RESTORE };
+enum pass {
+	PASS_CHECK,
+	PASS_DRY,
+	PASS_RESTORE
+};
 
 static int pass_top(struct undoing *u, enum pass pass, const struct top_item *top)
 {
@@ -452,8 +460,8 @@ static int undo_batch(struct undoing *u)
 	return result || u->o->dry_run ? result : finish(u);
 }
 
-int lifecycle_undo(struct lifecycle *l, const struct actor *actor, const struct undo_options *options,
-		   struct undo_result *ret_result)
+int lifecycle_undo(struct lifecycle *l, const struct actor *actor,
+		   const struct undo_options *options, struct undo_result *ret_result)
 {
 	struct undoing u = { .l = l, .actor = actor, .o = options, .result = ret_result };
 	int result;

@@ -23,8 +23,8 @@ static int walk_row(struct walker *w, const struct store_row *row)
 	enum walk how;
 
 	/* What cannot be read is passed: check names it. */
-	if (key_parse(store_codec(w->l->store), row->key, row->key_size, &parts) || parts.kind != KEY_KIND_ITEM ||
-	    record_row_item(w->l->store, row, &at, &item))
+	if (key_parse(store_codec(w->l->store), row->key, row->key_size, &parts) ||
+	    parts.kind != KEY_KIND_ITEM || record_row_item(w->l->store, row, &at, &item))
 		return 0;
 	how = w->visit(w->data, &at, &item);
 	if (how == WALK_STOP)
@@ -56,7 +56,8 @@ static int walk_directory(struct walker *w, uint64_t directory)
 }
 
 int walk_below(struct lifecycle *l, uint64_t directory,
-	       enum walk (*visit)(void *data, const struct place *at, const struct item *item), void *data)
+	       enum walk (*visit)(void *data, const struct place *at, const struct item *item),
+	       void *data)
 {
 	struct walker w = { .l = l, .visit = visit, .data = data };
 	int result = ids_push(&w.todo, directory);

@@ -116,7 +116,8 @@ static void fixture_close(struct fixture *f)
 	store_memory_inject(f->store, &none);
 	if (!f->keep_problems) {
 		ck_assert_int_eq(lifecycle_check(f->store, tell_problem, NULL, NULL, &checked), 0);
-		ck_assert_msg(checked.problems == 0, "check found %lu problems after fault %d at %lu of %lu",
+		ck_assert_msg(checked.problems == 0,
+			      "check found %lu problems after fault %d at %lu of %lu",
 			      (unsigned long)checked.problems, f->fault, (unsigned long)f->fault_at,
 			      (unsigned long)f->transactions);
 	}
@@ -171,7 +172,8 @@ void fixture_run(fixture_body *body)
 	for (int fault = FAULT_NONE + 1; fault < FAULT_KINDS; fault++) {
 		uint64_t at = 1;
 
-		while (run(body, at % 2 ? STORE_NAMES_ORDERED : STORE_NAMES_SEALED, (enum fixture_fault)fault, at) >= at)
+		while (run(body, at % 2 ? STORE_NAMES_ORDERED : STORE_NAMES_SEALED,
+			   (enum fixture_fault)fault, at) >= at)
 			ck_assert_uint_lt(at++, RUNS_MAX);
 	}
 }
@@ -194,8 +196,8 @@ static struct place live_place(uint64_t directory, const char *name)
 	return at;
 }
 
-static int add_item_once(struct fixture *f, uint64_t parent, const struct item *item, const char *name,
-			 const void *bytes, size_t size)
+static int add_item_once(struct fixture *f, uint64_t parent, const struct item *item,
+			 const char *name, const void *bytes, size_t size)
 {
 	struct place at = live_place(parent, name);
 	struct guard guard = { .at = at };
@@ -222,8 +224,8 @@ static int add_item_once(struct fixture *f, uint64_t parent, const struct item *
 	return result;
 }
 
-static uint64_t add_item(struct fixture *f, uint64_t parent, const struct item *item, const char *name,
-			 const void *bytes, size_t size)
+static uint64_t add_item(struct fixture *f, uint64_t parent, const struct item *item,
+			 const char *name, const void *bytes, size_t size)
 {
 	struct store_retry retry = { 0 };
 	int result;
@@ -280,7 +282,8 @@ uint64_t make_big_file(struct fixture *f, uint64_t directory, const char *name, 
 	return id;
 }
 
-uint64_t make_directory_as(struct fixture *f, uint64_t parent, const char *name, uint32_t mode, uint32_t uid)
+uint64_t make_directory_as(struct fixture *f, uint64_t parent, const char *name, uint32_t mode,
+			   uint32_t uid)
 {
 	struct item item = new_item(f, S_IFDIR | mode);
 
@@ -304,7 +307,9 @@ static int link_once(struct fixture *f, const struct place *from, const struct p
 
 	ck_assert_int_eq(record_get_item(f->store, from, false, &value, &item), 0);
 	ck_assert_int_eq(tree_load(f->store, to->directory, &d), 0);
-	name = (struct item){ .id = item.id, .flags = ITEM_REFERENCE, .mode = item.mode, .links_live = 1, .links_total = 1 };
+	name = (struct item){
+		.id = item.id, .flags = ITEM_REFERENCE, .mode = item.mode, .links_live = 1, .links_total = 1
+	};
 	if (item.flags & ITEM_REFERENCE) {
 		ck_assert_int_eq(record_get_link(f->store, item.id, false, &link_value, &link), 0);
 	} else {
@@ -317,7 +322,10 @@ static int link_once(struct fixture *f, const struct place *from, const struct p
 	link.links_total++;
 	transaction_put_link(&t, &link, link.version);
 	transaction_put_item(&t, f->store, to, &name, 0);
-	/* The name that is linked and the own item may be one directory's: they are different items. */
+	/*
+	 * The name that is linked and the own item may be one directory's: they are different
+	 * items.
+	 */
 	tree_touch(&d, lifecycle_now_ns(f->life));
 	tree_put_own(&t, f->store, &d);
 	tree_check_guard(&t, &d);
@@ -330,7 +338,8 @@ static int link_once(struct fixture *f, const struct place *from, const struct p
 	return result;
 }
 
-void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t to_directory, const char *to_name)
+void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t to_directory,
+	       const char *to_name)
 {
 	struct place from = live_place(directory, name), to = live_place(to_directory, to_name);
 	struct store_retry retry = { 0 };
@@ -343,7 +352,8 @@ void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t
 }
 
 /* Changes a directory's own item as `change` says, and tells lifecycle. */
-static void edit_directory(struct fixture *f, uint64_t directory, void (*change)(struct item *own, void *data), void *data)
+static void edit_directory(struct fixture *f, uint64_t directory,
+			   void (*change)(struct item *own, void *data), void *data)
 {
 	struct store_retry retry = { 0 };
 	int result;
@@ -395,7 +405,8 @@ static void change_policy(struct item *own, void *data)
 	struct xattr_edit *e = data;
 
 	buffer_reset(&e->list);
-	ck_assert_int_eq(record_xattr_edit(own->xattrs, own->xattrs_size, e->name, (const uint8_t *)e->value,
+	ck_assert_int_eq(record_xattr_edit(own->xattrs, own->xattrs_size, e->name,
+					   (const uint8_t *)e->value,
 					   e->value ? strlen(e->value) : 0, &e->list),
 			 0);
 	own->xattrs = e->list.bytes;
@@ -421,8 +432,8 @@ struct renaming {
 	bool same, replaces;
 };
 
-static void add_rename(struct fixture *f, struct renaming *r, struct transaction *t, const struct place *from,
-		       const struct place *to)
+static void add_rename(struct fixture *f, struct renaming *r, struct transaction *t,
+		       const struct place *from, const struct place *to)
 {
 	struct tree_directory *target = r->same ? &r->from : &r->to;
 
@@ -451,15 +462,16 @@ static void add_rename(struct fixture *f, struct renaming *r, struct transaction
 }
 
 /* Whether SHD rows must follow: put or deleted at both names. */
-static void add_shadows(struct fixture *f, struct renaming *r, struct transaction *t, const struct place *from,
-			const struct place *to)
+static void add_shadows(struct fixture *f, struct renaming *r, struct transaction *t,
+			const struct place *from, const struct place *to)
 {
 	struct shadow shadow, new_shadow = { .directory = r->item.id };
 	uint64_t version = 0;
 	struct key key;
 
 	if (r->item.flags & ITEM_SHADOWED && S_ISDIR(r->item.mode)) {
-		ck_assert_int_eq(record_get_shadow(f->store, from->directory, from->name, &shadow, &version), 0);
+		ck_assert_int_eq(
+			record_get_shadow(f->store, from->directory, from->name, &shadow, &version), 0);
 		key_shadow(store_codec(f->store), from->directory, from->name, &key);
 		transaction_delete(t, &key, STORE_IF_VERSION, version);
 		if (record_get_shadow(f->store, to->directory, to->name, &shadow, &version))
@@ -467,7 +479,8 @@ static void add_shadows(struct fixture *f, struct renaming *r, struct transactio
 		memcpy(new_shadow.name, to->name, sizeof(new_shadow.name));
 		transaction_put_shadow(t, f->store, to->directory, &new_shadow, version);
 	} else if (r->replaces && r->victim.flags & ITEM_SHADOWED) {
-		ck_assert_int_eq(record_get_shadow(f->store, to->directory, to->name, &shadow, &version), 0);
+		ck_assert_int_eq(
+			record_get_shadow(f->store, to->directory, to->name, &shadow, &version), 0);
 		key_shadow(store_codec(f->store), to->directory, to->name, &key);
 		transaction_delete(t, &key, STORE_IF_VERSION, version);
 	}
@@ -487,8 +500,8 @@ static int rename_once(struct fixture *f, const struct place *from, const struct
 	ck_assert_int_eq(tree_load(f->store, to->directory, &r.to), 0);
 	r.replaces = !record_get_item(f->store, to, false, &r.victim_value, &r.victim);
 	if (!result && r.replaces)
-		result = lifecycle_removal_prepare(f->life, &r.removal, &f->actor, ITEM_REPLACED, r.item.id,
-						   r.same ? &r.from : &r.to, &r.victim);
+		result = lifecycle_removal_prepare(f->life, &r.removal, &f->actor, ITEM_REPLACED,
+						   r.item.id, r.same ? &r.from : &r.to, &r.victim);
 	if (!result) {
 		add_rename(f, &r, &t, from, to);
 		add_shadows(f, &r, &t, from, to);
@@ -523,7 +536,9 @@ int rename_item(struct fixture *f, uint64_t from, const char *from_name, uint64_
 
 void act_as(struct fixture *f, uint32_t uid, uint32_t group, const char *command)
 {
-	f->actor = (struct actor){ .uid = uid, .gid = uid, .pid = group, .group = group, .session = 1, .start = group };
+	f->actor = (struct actor){
+		.uid = uid, .gid = uid, .pid = group, .group = group, .session = 1, .start = group
+	};
 	snprintf(f->actor.command, sizeof(f->actor.command), "%s", command);
 }
 
@@ -590,7 +605,8 @@ void discard(struct fixture *f, uint64_t parent, const char *name)
 	ck_ok(f, lifecycle_discard(f->life, &f->actor, parent, name));
 }
 
-int try_restore(struct fixture *f, uint64_t from, const char *shown, uint64_t to, const char *name, unsigned flags)
+int try_restore(struct fixture *f, uint64_t from, const char *shown, uint64_t to, const char *name,
+		unsigned flags)
 {
 	struct place at = shown_place(f, from, shown);
 

@@ -50,30 +50,30 @@ struct fixture {
 typedef void fixture_body(struct fixture *f);
 void fixture_run(fixture_body *body);
 void fixture_run_once(fixture_body *body);
-#define FIXTURE_TEST(name)                        \
+#define FIXTURE_TEST(name)                          \
 	static void name##_body(struct fixture *f); \
-	START_TEST(name)                          \
-	{                                         \
-		fixture_run(name##_body);         \
-	}                                         \
-	END_TEST                                  \
+	START_TEST(name)                            \
+	{                                           \
+		fixture_run(name##_body);           \
+	}                                           \
+	END_TEST                                    \
 	static void name##_body(struct fixture *f)
-#define FIXTURE_TEST_ONCE(name)                   \
+#define FIXTURE_TEST_ONCE(name)                     \
 	static void name##_body(struct fixture *f); \
-	START_TEST(name)                          \
-	{                                         \
-		fixture_run_once(name##_body);    \
-	}                                         \
-	END_TEST                                  \
+	START_TEST(name)                            \
+	{                                           \
+		fixture_run_once(name##_body);      \
+	}                                           \
+	END_TEST                                    \
 	static void name##_body(struct fixture *f)
 
 /* A result of -EIO is a lost answer that the caller was told of: he asks again, as a user would. */
-#define FIXTURE_TRY(f, expression)                              \
-	({                                                      \
-		int try_ = (expression);                        \
-		if (try_ == -EIO && (f)->fault != FAULT_NONE)   \
-			try_ = (expression);                    \
-		try_;                                           \
+#define FIXTURE_TRY(f, expression)                            \
+	({                                                    \
+		int try_ = (expression);                      \
+		if (try_ == -EIO && (f)->fault != FAULT_NONE) \
+			try_ = (expression);                  \
+		try_;                                         \
 	})
 #define ck_ok(f, expression) ck_assert_int_eq(FIXTURE_TRY(f, expression), 0)
 
@@ -88,9 +88,11 @@ void fixture_pass(struct fixture *f, int64_t ns); /* time goes by */
 uint64_t make_file(struct fixture *f, uint64_t directory, const char *name, const char *text);
 uint64_t make_big_file(struct fixture *f, uint64_t directory, const char *name, size_t size); /* with a body */
 uint64_t make_directory(struct fixture *f, uint64_t parent, const char *name);
-uint64_t make_directory_as(struct fixture *f, uint64_t parent, const char *name, uint32_t mode, uint32_t uid);
+uint64_t make_directory_as(struct fixture *f, uint64_t parent, const char *name, uint32_t mode,
+			   uint32_t uid);
 /* A further name; the first call for a file turns its item into a LINK. */
-void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t to_directory, const char *to_name);
+void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t to_directory,
+	       const char *to_name);
 void set_mode(struct fixture *f, uint64_t directory, uint32_t mode);
 void set_mtime(struct fixture *f, uint64_t directory, int64_t seconds);
 void set_policy(struct fixture *f, uint64_t directory, const char *name, const char *value);
@@ -104,7 +106,8 @@ void rm(struct fixture *f, uint64_t directory, const char *name);
 void rm_rf(struct fixture *f, uint64_t parent, const char *name); /* as rm -rf does it */
 void discard(struct fixture *f, uint64_t parent, const char *name);
 void restore(struct fixture *f, uint64_t from, const char *shown, uint64_t to, const char *name);
-int try_restore(struct fixture *f, uint64_t from, const char *shown, uint64_t to, const char *name, unsigned flags);
+int try_restore(struct fixture *f, uint64_t from, const char *shown, uint64_t to, const char *name,
+		unsigned flags);
 void sweep(struct fixture *f, struct sweep_result *ret_result); /* until there is no more; `ret_result` may be NULL */
 
 /* ---- looking --------------------------------------------------------------- */
@@ -117,7 +120,8 @@ unsigned count_deleted(struct fixture *f, uint64_t directory); /* DEL# rows, hid
 struct item live_item(struct fixture *f, uint64_t directory, const char *name); /* borrows nothing */
 void assert_text(struct fixture *f, uint64_t directory, const char *name, const char *text);
 /* The store's clock moves on by a few nanoseconds with each number drawn. */
-#define assert_about(ns, expected) ck_assert_int_lt(llabs((long long)((ns) - (expected))), MINUTE / 1000)
+#define assert_about(ns, expected) \
+	ck_assert_int_lt(llabs((long long)((ns) - (expected))), MINUTE / 1000)
 int64_t counter(struct fixture *f, enum item_counter which);
 struct batch last_batch(struct fixture *f);
 unsigned count_batches(struct fixture *f);

@@ -9,8 +9,8 @@ static struct undo_result undo_with(struct fixture *f, const struct undo_options
 	struct undo_result result;
 	int got = FIXTURE_TRY(f, lifecycle_undo(f->life, &f->actor, options, &result));
 
-	ck_assert_msg(got == expected, "undo: %d, not %d (fault %d at %lu)", got, expected, f->fault,
-		      (unsigned long)f->fault_at);
+	ck_assert_msg(got == expected, "undo: %d, not %d (fault %d at %lu)", got, expected,
+		      f->fault, (unsigned long)f->fault_at);
 	return result;
 }
 

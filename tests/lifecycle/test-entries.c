@@ -39,12 +39,15 @@ static void teardown(void)
 
 static struct item new_item(uint32_t mode, uint64_t id)
 {
-	return (struct item){ .id = id, .mode = mode, .links_live = 1, .links_total = 1,
+	return (struct item){ .id = id,
+			      .mode = mode,
+			      .links_live = 1,
+			      .links_total = 1,
 			      .directory.trash_mask = S_ISDIR(mode) ? 0777 : 0 };
 }
 
-static void put(uint64_t directory, enum key_state state, uint64_t seq, const char *name, struct item item,
-		const struct deletion *deletion)
+static void put(uint64_t directory, enum key_state state, uint64_t seq, const char *name,
+		struct item item, const struct deletion *deletion)
 {
 	struct place at = { .directory = directory, .state = state, .seq = seq };
 	struct transaction t = { 0 };
@@ -188,11 +191,12 @@ END_TEST
 START_TEST(only_one_spelling_of_a_time_is_a_time)
 {
 	static const char *const wrong[] = {
-		"f@2026-11-30T16:25:39",     "f@2026-11-30 16:25:39Z",	 "f@2026-11-30T16:25:39.Z",
-		"f@2026-11-30T16:25:9Z",     "f@02026-11-30T16:25:39Z",	 "f@2026-11-31T16:25:39Z",
-		"f@2026-11-30T16:25:39ZZ",   "f@2026-11-30T16:25:39.0000002560Z",
-		"@2026-11-30T16:25:39Z",     "f@",			 "f@1969-12-31T23:59:59Z",
-		"f@9999-12-31T23:59:59Z",
+		"f@2026-11-30T16:25:39",   "f@2026-11-30 16:25:39Z",
+		"f@2026-11-30T16:25:39.Z", "f@2026-11-30T16:25:9Z",
+		"f@02026-11-30T16:25:39Z", "f@2026-11-31T16:25:39Z",
+		"f@2026-11-30T16:25:39ZZ", "f@2026-11-30T16:25:39.0000002560Z",
+		"@2026-11-30T16:25:39Z",   "f@",
+		"f@1969-12-31T23:59:59Z",  "f@9999-12-31T23:59:59Z",
 	};
 
 	put_deleted(KEY_ID_ROOT, "f", 100, START_S * SECOND_NS + 256, LATER);
@@ -260,7 +264,8 @@ START_TEST(an_expired_newer_one_gives_the_name_back)
 	struct seen seen;
 
 	put_deleted(KEY_ID_ROOT, "f", 100, START_S * SECOND_NS, LATER);
-	put_deleted(KEY_ID_ROOT, "f", 101, (START_S + 1) * SECOND_NS, (int64_t)((START_S + 2) * SECOND_NS));
+	put_deleted(KEY_ID_ROOT, "f", 101, (START_S + 1) * SECOND_NS,
+		    (int64_t)((START_S + 2) * SECOND_NS));
 	ck_assert_uint_eq(find(KEY_ID_ROOT, "f"), 101);
 	test_clock_advance(&clock_, 5 * CLOCK_SECOND_NS);
 	list(KEY_ID_ROOT, 0, &seen);
@@ -353,10 +358,21 @@ END_TEST
 
 START_TEST(facts_say_who_when_whence_why_and_until_when)
 {
-	struct deletion d = { .batch = 7, .expires_ns = ITEM_FOREVER, .destroy_ns = ITEM_FOREVER, .uid = 1000,
-			      .gid = 100, .pid = 42, .cause = ITEM_REMOVED, .command = "rm" };
+	struct deletion d = { .batch = 7,
+			      .expires_ns = ITEM_FOREVER,
+			      .destroy_ns = ITEM_FOREVER,
+			      .uid = 1000,
+			      .gid = 100,
+			      .pid = 42,
+			      .cause = ITEM_REMOVED,
+			      .command = "rm" };
 	static const char *const expected[] = {
-		"2026-11-30T16:25:39.000000256Z", "never", "uid=1000 gid=100 pid=42 command=rm", "/f", "7", "removed",
+		"2026-11-30T16:25:39.000000256Z",
+		"never",
+		"uid=1000 gid=100 pid=42 command=rm",
+		"/f",
+		"7",
+		"removed",
 		"1/DEL#f/1796055939000000256",
 	};
 	struct entry e;
@@ -395,7 +411,8 @@ int main(void)
 	tcase_add_test(visible, expired_purged_doomed_and_temporary_ones_do_not_show);
 	tcase_add_test(visible, an_expired_newer_one_gives_the_name_back);
 	tcase_add_test(visible, what_went_with_a_directory_lives_as_long_as_the_directory);
-	tcase_add_test(visible, a_deleted_directory_shows_live_items_under_their_names_and_deleted_ones_beside);
+	tcase_add_test(visible,
+		       a_deleted_directory_shows_live_items_under_their_names_and_deleted_ones_beside);
 	tcase_add_test(visible, shadows_show_unless_a_deleted_item_has_the_name);
 	suite_add_tcase(suite, visible);
 	return test_main(suite);

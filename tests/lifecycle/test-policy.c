@@ -29,7 +29,8 @@ START_TEST(durations_are_exact)
 	struct policy policy;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		ck_assert_msg(parse("user.ddbfs.retention", good[i].text, &policy, NULL) == 0, "%s", good[i].text);
+		ck_assert_msg(parse("user.ddbfs.retention", good[i].text, &policy, NULL) == 0, "%s",
+			      good[i].text);
 		ck_assert_int_eq(policy.retention_ns, good[i].ns);
 	}
 }
@@ -66,7 +67,8 @@ START_TEST(doubtful_values_are_refused_with_a_hint)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		hint = NULL;
 		ck_assert_int_eq(parse(bad[i].name, bad[i].text, &policy, &hint), -EINVAL);
-		ck_assert_msg(hint && strstr(hint, bad[i].hint), "%s=%s: %s", bad[i].name, bad[i].text, hint);
+		ck_assert_msg(hint && strstr(hint, bad[i].hint), "%s=%s: %s", bad[i].name,
+			      bad[i].text, hint);
 	}
 	ck_assert_uint_eq(policy.versions, 77);
 	ck_assert_int_eq(lifecycle_policy_parse("user.ddbfs.hold", "1\0", 2, &policy, &hint), -EINVAL);

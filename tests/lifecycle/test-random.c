@@ -70,7 +70,8 @@ static void make_something(struct history *h)
 
 	if (!d || is_live(h->f, d, name))
 		return;
-	snprintf(text, sizeof(text), "%.*s", (int)pick(h, 60), "the quick brown fox jumps over the lazy dog, and on and on it goes");
+	snprintf(text, sizeof(text), "%.*s", (int)pick(h, 44),
+		 "the quick brown fox jumps over the lazy dog");
 	switch (pick(h, 4)) {
 	case 0:
 		if (h->count < DIRECTORIES)
@@ -110,8 +111,9 @@ static void rename_something(struct history *h)
 
 	if (!any_live_file(h, &from, &name) || !to || (from == to && !strcmp(name, to_name)))
 		return;
-	if (is_live(h->f, to, to_name) && (S_ISDIR(live_item(h->f, to, to_name).mode) ||
-					   live_item(h->f, to, to_name).id == live_item(h->f, from, name).id))
+	if (is_live(h->f, to, to_name) &&
+	    (S_ISDIR(live_item(h->f, to, to_name).mode) ||
+	     live_item(h->f, to, to_name).id == live_item(h->f, from, name).id))
 		return;
 	ck_assert_int_eq(rename_item(h->f, from, name, to, to_name), 0);
 }
@@ -156,12 +158,14 @@ static bool take_place(void *data, const struct entry *entry, const struct key *
 static bool any_entry(struct history *h, struct place *ret_at)
 {
 	memset(ret_at, 0, sizeof(*ret_at));
-	return !lifecycle_list(h->f->life, any_directory(h), NULL, take_place, ret_at) && ret_at->directory;
+	return !lifecycle_list(h->f->life, any_directory(h), NULL, take_place, ret_at) &&
+	       ret_at->directory;
 }
 
 static void restore_something(struct history *h)
 {
-	static const int allowed[] = { -ENOENT, -EEXIST, -ENOTDIR, -EISDIR, -ENOTEMPTY, -EINVAL, -EPERM, 0 };
+	static const int allowed[] = { -ENOENT,	   -EEXIST, -ENOTDIR, -EISDIR,
+				       -ENOTEMPTY, -EINVAL, -EPERM,   0 };
 	static const unsigned flags[] = { 0, RESTORE_NOREPLACE, RESTORE_RENAME };
 	struct lifecycle *l = h->f->life;
 	unsigned flag = flags[pick(h, 3)];
@@ -172,10 +176,13 @@ static void restore_something(struct history *h)
 	if (!any_entry(h, &at))
 		return;
 	if (pick(h, 2)) {
-		expect(h, lifecycle_restore(l, &h->f->actor, &at, to, any_name(h), flag, NULL, NULL), allowed);
+		expect(h, lifecycle_restore(l, &h->f->actor, &at, to, any_name(h), flag, NULL, NULL),
+		       allowed);
 	} else {
-		expect(h, lifecycle_restore_origin(l, &h->f->actor, &at, flag | (pick(h, 2) ? RESTORE_PARENTS : 0), NULL, NULL,
-						&path),
+		expect(h,
+		       lifecycle_restore_origin(l, &h->f->actor, &at,
+						flag | (pick(h, 2) ? RESTORE_PARENTS : 0), NULL,
+						NULL, &path),
 		       allowed);
 		free(path);
 	}
@@ -184,7 +191,8 @@ static void restore_something(struct history *h)
 static void undo_something(struct history *h)
 {
 	static const int allowed[] = { -ENOENT, -EEXIST, 0 };
-	struct undo_options options = { .taken = (enum undo_taken)pick(h, 4), .dry_run = pick(h, 6) == 0 };
+	struct undo_options options = { .taken = (enum undo_taken)pick(h, 4),
+					.dry_run = pick(h, 6) == 0 };
 	struct undo_result result;
 
 	expect(h, lifecycle_undo(h->f->life, &h->f->actor, &options, &result), allowed);
@@ -222,10 +230,12 @@ static void let_time_pass(struct history *h)
 static void change_policy(struct history *h)
 {
 	static const char *const values[][2] = {
-		{ "user.ddbfs.retention", "1h" },  { "user.ddbfs.retention", "0" }, { "user.ddbfs.retention", "60d" },
-		{ "user.ddbfs.retention", NULL },  { "user.ddbfs.hold", "yes" },    { "user.ddbfs.hold", NULL },
-		{ "user.ddbfs.versions", "1" },	   { "user.ddbfs.versions", "0" },  { "user.ddbfs.grace", "0" },
-		{ "user.ddbfs.temporary", "0" },   { "user.ddbfs.retention", "forever" },
+		{ "user.ddbfs.retention", "1h" },      { "user.ddbfs.retention", "0" },
+		{ "user.ddbfs.retention", "60d" },     { "user.ddbfs.retention", NULL },
+		{ "user.ddbfs.hold", "yes" },	       { "user.ddbfs.hold", NULL },
+		{ "user.ddbfs.versions", "1" },	       { "user.ddbfs.versions", "0" },
+		{ "user.ddbfs.grace", "0" },	       { "user.ddbfs.temporary", "0" },
+		{ "user.ddbfs.retention", "forever" },
 	};
 	uint64_t d = live_directory(h);
 	size_t i = pick(h, sizeof(values) / sizeof(values[0]));
@@ -279,7 +289,8 @@ static void assert_sound(struct history *h, unsigned n);
 
 static void arm_something(struct history *h)
 {
-	static const enum fixture_fault kinds[] = { FAULT_CONFLICT, FAULT_LOST_ANSWER, FAULT_OTHER_CLIENT, FAULT_ERROR };
+	static const enum fixture_fault kinds[] = { FAULT_CONFLICT, FAULT_LOST_ANSWER,
+						    FAULT_OTHER_CLIENT, FAULT_ERROR };
 
 	fixture_arm(h->f, kinds[pick(h, 4)], 1 + pick(h, 12));
 	h->f->disturb = live_directory(h);
@@ -309,8 +320,8 @@ static void assert_sound(struct history *h, unsigned n)
 	struct check_result checked;
 
 	ck_assert_int_eq(lifecycle_check(h->f->store, tell_problem, NULL, NULL, &checked), 0);
-	ck_assert_msg(checked.problems == 0, "seed %lu: %lu problems after operation %u", (unsigned long)h->random.seed,
-		      (unsigned long)checked.problems, n);
+	ck_assert_msg(checked.problems == 0, "seed %lu: %lu problems after operation %u",
+		      (unsigned long)h->random.seed, (unsigned long)checked.problems, n);
 }
 
 static uint64_t seed_of_run;

@@ -222,7 +222,9 @@ FIXTURE_TEST(origin_brings_missing_parents_back_empty)
 	make_tree(f, ids);
 	rm_rf(f, KEY_ID_ROOT, "tree");
 	at = shown_place(f, ids[2], "e");
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore_origin(f->life, &f->actor, &at, 0, NULL, NULL, &path)), -ENOENT);
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore_origin(f->life, &f->actor, &at, 0, NULL,
+								 NULL, &path)),
+			 -ENOENT);
 	path = restore_origin(f, ids[2], "e", RESTORE_PARENTS);
 	ck_assert_str_eq(path, "/tree/sub/deep/e");
 	free(path);
@@ -298,7 +300,9 @@ FIXTURE_TEST(origin_whose_parent_is_a_file_now_fails)
 	rm_rf(f, KEY_ID_ROOT, "a");
 	make_file(f, KEY_ID_ROOT, "a", "file");
 	at = shown_place(f, a, "f");
-	ck_assert_int_eq(lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, NULL, NULL, &path), -ENOTDIR);
+	ck_assert_int_eq(lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, NULL,
+						  NULL, &path),
+			 -ENOTDIR);
 	ck_assert_str_eq(path, "/a");
 	free(path);
 	ck_assert(is_shown(f, a, "f"));
@@ -436,8 +440,8 @@ FIXTURE_TEST(restore_broken_off_goes_on)
 	fixture_pass(f, HOUR);
 	rm_rf(f, KEY_ID_ROOT, "d");
 	at = shown_place(f, KEY_ID_ROOT, "d");
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "d", 0, stop_after_some,
-							  &limit)),
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "d",
+							  0, stop_after_some, &limit)),
 			 -EINTR);
 	ck_assert(!is_live(f, KEY_ID_ROOT, "d"));
 	fixture_crash(f);
@@ -461,8 +465,8 @@ FIXTURE_TEST(restore_begun_in_time_ends_in_time)
 	rm_rf(f, KEY_ID_ROOT, "d");
 	fixture_pass(f, 59 * MINUTE);
 	at = shown_place(f, KEY_ID_ROOT, "d");
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "d", 0, stop_after_some,
-							  &limit)),
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "d",
+							  0, stop_after_some, &limit)),
 			 -EINTR);
 	fixture_pass(f, 2 * MINUTE);
 	sweep(f, NULL);
@@ -481,7 +485,8 @@ FIXTURE_TEST(expired_entry_does_not_come_back)
 	at = shown_place(f, KEY_ID_ROOT, "f");
 	fixture_pass(f, 61 * MINUTE);
 	ck_assert(!is_shown(f, KEY_ID_ROOT, "f"));
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "f", 0, NULL, NULL)),
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_restore(f->life, &f->actor, &at, KEY_ID_ROOT, "f",
+							  0, NULL, NULL)),
 			 -ENOENT);
 }
 

@@ -20,8 +20,8 @@ struct racer {
 	int result;
 };
 
-static void start(struct racer *racers, unsigned count, struct fixture *f, pthread_barrier_t *barrier,
-		  void *(*body)(void *racer))
+static void start(struct racer *racers, unsigned count, struct fixture *f,
+		  pthread_barrier_t *barrier, void *(*body)(void *racer))
 {
 	pthread_barrier_init(barrier, NULL, count);
 	for (unsigned i = 0; i < count; i++) {
@@ -81,7 +81,8 @@ FIXTURE_TEST_ONCE(deleters_of_one_tree_make_one_entry_each)
 	for (unsigned i = 0; i < DELETERS; i++) {
 		won += racers[i].won;
 		lost += racers[i].lost;
-		ck_assert(racers[i].result == 0 || racers[i].result == -ENOENT || racers[i].result == -ENOTEMPTY);
+		ck_assert(racers[i].result == 0 || racers[i].result == -ENOENT ||
+			  racers[i].result == -ENOTEMPTY);
 		removed += racers[i].result == 0;
 	}
 	ck_assert_uint_eq(won, FILES);
@@ -96,7 +97,8 @@ static void *restore_one(void *data)
 	struct racer *r = data;
 
 	pthread_barrier_wait(r->start);
-	r->result = lifecycle_restore(r->f->life, &r->actor, &r->at, KEY_ID_ROOT, "back", RESTORE_NOREPLACE, NULL, NULL);
+	r->result = lifecycle_restore(r->f->life, &r->actor, &r->at, KEY_ID_ROOT, "back",
+				      RESTORE_NOREPLACE, NULL, NULL);
 	return NULL;
 }
 
@@ -121,6 +123,7 @@ static void *race_step(void *data)
 FIXTURE_TEST_ONCE(restore_and_sweep_race_to_one_outcome)
 {
 	unsigned restored = 0, destroyed = 0;
+	char name[16];
 
 	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
 	for (unsigned i = 0; i < RACES; i++) {
@@ -146,7 +149,8 @@ FIXTURE_TEST_ONCE(restore_and_sweep_race_to_one_outcome)
 			restored++;
 			assert_text(f, d, "a", "a");
 			assert_text(f, d, "b", "b");
-			ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "back", KEY_ID_ROOT, ((char[]){ 'A' + (char)(i / 26), 'a' + (char)(i % 26), 0 })), 0);
+			snprintf(name, sizeof(name), "back%u", i);
+			ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "back", KEY_ID_ROOT, name), 0);
 		} else {
 			ck_assert_int_eq(racers[0].result, -ENOENT);
 			destroyed++;
@@ -167,7 +171,9 @@ static void *make_in_directory(void *data)
 		r->result = lifecycle_remove(r->f->life, &r->actor, KEY_ID_ROOT, "d", true);
 	} else {
 		struct place at = { .directory = r->directory, .state = KEY_ACT, .name = "new" };
-		struct item item = { .id = r->at.seq, .mode = S_IFREG | 0600, .links_live = 1, .links_total = 1 };
+		struct item item = {
+			.id = r->at.seq, .mode = S_IFREG | 0600, .links_live = 1, .links_total = 1
+		};
 		struct store_retry retry = { 0 };
 
 		do {

@@ -37,8 +37,10 @@ FIXTURE_TEST(removal_fails_as_unlink_and_rmdir_do)
 	make_file(f, d, "f", "");
 	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, d, "none", false)), -ENOENT);
 	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, d, "f", true)), -ENOTDIR);
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, "d", false)), -EISDIR);
-	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, "d", true)), -ENOTEMPTY);
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, "d", false)),
+			 -EISDIR);
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, "d", true)),
+			 -ENOTEMPTY);
 	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_remove(f->life, &f->actor, 999, "f", false)), -ENOENT);
 	ck_assert(is_live(f, d, "f"));
 	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
@@ -359,7 +361,8 @@ FIXTURE_TEST(shadows_mark_the_way_and_go_when_nothing_is_left)
 FIXTURE_TEST(names_of_all_bytes_come_back)
 {
 	static const char *const names[] = {
-		"DEL#1", "ACT#x", "-rf", "new\nline", "\xff\x01", "name@2026-01-01T00:00:00Z", "#", "...",
+		"DEL#1", "ACT#x", "-rf", "new\nline", "\xff\x01", "name@2026-01-01T00:00:00Z",
+		"#",	 "...",
 	};
 	char longest[KEY_NAME_MAX + 1];
 
