@@ -296,6 +296,8 @@ static void refresh_space(struct engine_local *e)
  * Commits `o` (may be NULL). Before it the journals are on disk: what the index
  * is about to hold must not be newer than its journal, and the anchor of the
  * commit before must be there, since only one commit may be ahead of an anchor.
+ * The transactions' segments were synced with them by the group; what was merged
+ * is synced here.
  */
 static int commit(struct engine_local *e, struct overlay *o)
 {

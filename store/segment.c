@@ -476,7 +476,7 @@ static struct segment *take_dirty(struct segments *s, bool merges)
 
 	pthread_mutex_lock(&s->lock);
 	for (segment = s->open; segment; segment = segment->next)
-		if (segment->dirty && (merges || !segment->merge))
+		if (segment->dirty && segment->merge == merges)
 			break;
 	if (segment) {
 		segment->dirty = false;
@@ -488,8 +488,9 @@ static struct segment *take_dirty(struct segments *s, bool merges)
 
 int segments_sync(struct segments *s, bool merges)
 {
+	bool *directory = merges ? &s->merge_directory_dirty : &s->directory_dirty;
 	struct segment *segment;
-	bool directory;
+	bool made;
 
 	while ((segment = take_dirty(s, merges))) {
 		int r = fdatasync(segment->fd) < 0 ? -errno : 0;
@@ -499,12 +500,10 @@ int segments_sync(struct segments *s, bool merges)
 			return r;
 	}
 	pthread_mutex_lock(&s->lock);
-	directory = s->directory_dirty || (merges && s->merge_directory_dirty);
-	s->directory_dirty = false;
-	if (merges)
-		s->merge_directory_dirty = false;
+	made = *directory;
+	*directory = false;
 	pthread_mutex_unlock(&s->lock);
-	return directory && fsync(s->fd) < 0 ? -errno : 0;
+	return made && fsync(s->fd) < 0 ? -errno : 0;
 }
 
 int segments_sync_directory(struct segments *s)
@@ -602,7 +601,7 @@ static void remove_file(struct segments *s, struct segment *segment)
 	if (unlinkat(s->fd, name, 0) == 0) {
 		segment->gone = true;
 		segment->dirty = false;
-		s->directory_dirty = true;
+		s->merge_directory_dirty = true;
 	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -55,8 +55,9 @@ void segments_advise(struct segments *s, uint32_t segment, uint32_t offset, size
 
 /*
  * Syncs what was appended before the call, and the directory if segments were
- * made. 0 or negative errno: stop writing for good. No journal record names what
- * a checkpoint merges, so only its commit has to wait for `merges`.
+ * made: the transactions', or the `merges`. 0 or negative errno: stop writing for
+ * good. One caller at a time for each of the two: who finds a segment clean that
+ * another is still syncing would say too early that it is on disk.
  */
 int segments_sync(struct segments *s, bool merges);
 /* The same for one segment of an earlier life. One that is not there has nothing to sync. */

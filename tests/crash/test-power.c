@@ -9,7 +9,7 @@
  * missing. Each state is opened. It must hold exactly the first n transactions,
  * n not below the last store_sync that had returned, and be usable.
  *
- *     DDBFS_POWER_STATES   how many (5,000)
+ *     DDBFS_POWER_STATES   how many (6,000)
  *     DDBFS_POWER_SEED     of the random choices
  */
 #include <dirent.h>
@@ -202,6 +202,7 @@ struct history {
 	uint64_t sync_every;
 	uint64_t checkpoint_every;
 	uint64_t generation_bytes;
+	unsigned lives; /* how often the process ends without closing and another goes on; 0 = 1 */
 	bool close;
 };
 
@@ -218,11 +219,13 @@ static struct store *open_or_die(const char *path, const struct store_open_optio
 static int work(const struct history *h)
 {
 	struct store *s;
+	uint64_t n, end;
 
 	shim_watch(original);
-	s = open_or_die(original,
-			&(struct store_open_options){ .generation_bytes = h->generation_bytes });
-	for (uint64_t n = 0; n < h->transactions; n++) {
+	s = open_or_die(original, &(struct store_open_options){ .generation_bytes = h->generation_bytes });
+	if (plan_count(s, &n))
+		return 5;
+	for (end = n + h->transactions; n < end; n++) {
 		if (plan_do(s, n))
 			return 1;
 		shim_note(n + 1);
@@ -240,7 +243,7 @@ static int work(const struct history *h)
 	if (h->close) {
 		if (store_close(s))
 			return 4;
-		shim_note(NOTE_SYNCED + h->transactions);
+		shim_note(NOTE_SYNCED + end);
 	}
 	return 0;
 }
@@ -248,19 +251,20 @@ static int work(const struct history *h)
 static void run_history(const struct history *h)
 {
 	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 1 << 20 };
-	int status;
-	pid_t pid;
-
 	files_remove(original);
 	ck_assert_int_eq(store_create(original, &options), 0);
 	disk_begin();
 	shim_log_start(LOG_MAX);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0)
-		_exit(work(h));
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_msg(status == 0, "the work ended with %x", status);
+	for (unsigned life = 0; life < util_max(h->lives, 1u); life++) {
+		int status;
+		pid_t pid = fork();
+
+		ck_assert_int_ge(pid, 0);
+		if (pid == 0)
+			_exit(work(h));
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(status == 0, "the work ended with %x", status);
+	}
 }
 
 /* ---- states ---------------------------------------------------------------------- */
@@ -291,7 +295,7 @@ static void apply_torn(struct buffer *b, const struct shim_record *r, unsigned p
 
 static void write_state_file(const struct disk_file *f, const struct buffer *b)
 {
-	char path[4500];
+	char path[sizeof(state) + 70000];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", state, f->path);
@@ -404,7 +408,7 @@ static void check_history(const struct history *h, unsigned long states)
 static void test_history(const struct history *h)
 {
 	const char *number = getenv("DDBFS_POWER_STATES"), *start = getenv("DDBFS_POWER_SEED");
-	unsigned long states = (number ? strtoul(number, NULL, 0) : 5000) / 5;
+	unsigned long states = (number ? strtoul(number, NULL, 0) : 6000) / 6;
 
 	seed = (start ? strtoul(start, NULL, 0) : 20261130) * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	snprintf(original, sizeof(original), "%s/original", test_directory());
@@ -449,6 +453,13 @@ START_TEST(test_a_sync_after_each)
 }
 END_TEST
 
+/* The power fails while what a killed process left is being replayed, or after it. */
+START_TEST(test_lives_one_after_the_other)
+{
+	test_history(&(struct history){ .transactions = 14, .sync_every = 9, .lives = 8, .generation_bytes = 400 << 10 });
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("crash/power");
@@ -460,6 +471,7 @@ int main(void)
 	tcase_add_test(t, test_with_checkpoints);
 	tcase_add_test(t, test_with_small_generations);
 	tcase_add_test(t, test_a_sync_after_each);
+	tcase_add_test(t, test_lives_one_after_the_other);
 	suite_add_tcase(suite, t);
 	return test_main(suite);
 }
