@@ -28,6 +28,7 @@ struct mounting {
 	char *log_path;
 	struct log log;
 	bool create; /* and there is none yet */
+	char flag[1]; /* "": the value of a flag that was given as -o */
 };
 
 static void mounting_release(struct mounting *m)
@@ -198,13 +199,12 @@ static void adopt(struct mounting *m, enum option_id id, char *value)
 static int check_options(struct mounting *m)
 {
 	static const enum option_id creating[] = { OPTION_NAMES, OPTION_KDF, OPTION_TRASH_NAME };
-	static char given[] = "";
 	const struct arguments *a = &m->arguments;
 	int code = mount_options_parse(a, a->values[OPTION_MOUNT_OPTIONS], &m->options);
 
 	if (code != EXIT_DONE)
 		return code;
-	adopt(m, OPTION_CREATE, m->options.create ? given : NULL);
+	adopt(m, OPTION_CREATE, m->options.create ? m->flag : NULL);
 	adopt(m, OPTION_LOG, m->options.log);
 	adopt(m, OPTION_PASSPHRASE_FILE, m->options.passphrase_file);
 	adopt(m, OPTION_KEY_FILE, m->options.key_file);
