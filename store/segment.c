@@ -54,6 +54,7 @@ struct segments {
 	/* Segments were made: for transactions, for merges. Apart, since each is synced by somebody else. */
 	bool directory_dirty;
 	bool merge_directory_dirty;
+	int failed; /* negative errno of a write-back: the descriptor tells of it once, and then a sync does not */
 };
 
 static void segment_name(uint32_t number, char ret_name[NAME_SIZE])
@@ -397,6 +398,17 @@ static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
 	return 0;
 }
 
+/* Writes a part of a file back. What cannot be told from a write that was lost is kept for the next sync. */
+static void write_back(struct segments *s, int fd, uint64_t offset, unsigned flags)
+{
+	if (sync_file_range(fd, (off_t)offset, WRITE_BEHIND, flags) == 0 || errno == EINVAL || errno == ESPIPE ||
+	    errno == ENOSYS || errno == EOPNOTSUPP)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->failed = s->failed ? s->failed : -errno;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Every 8 MiB: starts writing them, and waits for the 8 before, so that dirty pages never pile up. */
 static void write_behind(struct segments *s, uint64_t id, struct segment *segment, uint64_t end)
 {
@@ -414,11 +426,10 @@ static void write_behind(struct segments *s, uint64_t id, struct segment *segmen
 	pthread_mutex_unlock(&s->lock);
 	if (from == UINT64_MAX)
 		return;
-	(void)sync_file_range(segment->fd, (off_t)from, WRITE_BEHIND, SYNC_FILE_RANGE_WRITE);
+	write_back(s, segment->fd, from, SYNC_FILE_RANGE_WRITE);
 	if (from >= WRITE_BEHIND)
-		(void)sync_file_range(segment->fd, (off_t)(from - WRITE_BEHIND), WRITE_BEHIND,
-				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					      SYNC_FILE_RANGE_WAIT_AFTER);
+		write_back(s, segment->fd, from - WRITE_BEHIND,
+			   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
 }
 
 static void set_dirty(struct segments *s, struct segment *segment)
@@ -491,6 +502,7 @@ int segments_sync(struct segments *s, bool merges)
 	bool *directory = merges ? &s->merge_directory_dirty : &s->directory_dirty;
 	struct segment *segment;
 	bool made;
+	int failed;
 
 	while ((segment = take_dirty(s, merges))) {
 		int r = fdatasync(segment->fd) < 0 ? -errno : 0;
@@ -500,9 +512,12 @@ int segments_sync(struct segments *s, bool merges)
 			return r;
 	}
 	pthread_mutex_lock(&s->lock);
+	failed = s->failed;
 	made = *directory;
 	*directory = false;
 	pthread_mutex_unlock(&s->lock);
+	if (failed < 0)
+		return failed;
 	return made && fsync(s->fd) < 0 ? -errno : 0;
 }
 

@@ -56,7 +56,7 @@ void segments_advise(struct segments *s, uint32_t segment, uint32_t offset, size
 /*
  * Syncs what was appended before the call, and the directory if segments were
  * made: the transactions', or the `merges`. 0 or negative errno: stop writing for
- * good. One caller at a time for each of the two: who finds a segment clean that
+ * good, since a write that was lost is told of once; also by a write-back before. One caller at a time for each of the two: who finds a segment clean that
  * another is still syncing would say too early that it is on disk.
  */
 int segments_sync(struct segments *s, bool merges);
