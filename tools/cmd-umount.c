@@ -22,7 +22,7 @@
 #include "tools/unmounting.h"
 
 #define WAIT_MS 200
-#define EXIT_CODE_TRIES 20 /* of 10 ms: until its parent has waited for it */
+#define EXIT_CODE_TRIES 5 /* of 10 ms: until its parent has waited for it, which some never do */
 
 /*
  * How the process of a pidfd ended, from Linux 6.15 on; Debian 12's headers do
