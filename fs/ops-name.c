@@ -73,9 +73,18 @@ static int read_name(struct fs *fs, const struct node *parent, const char *name,
 	return namei_lookup(fs->namei, parent->id, name, true, ret_inode);
 }
 
-/* Reads a name and answers with it; again while its directory changes under the reading. */
+/* What CREATE made and is about to open. */
+struct creation {
+	struct fuse_file_info *file;
+	uint64_t id;
+};
+
+/*
+ * Reads a name and answers with it; again while its directory changes under the
+ * reading. CREATE (`made`, else NULL) answers with what it made or not at all.
+ */
 static void answer_name(fuse_req_t req, const struct node *parent, const char *name, bool trash,
-			struct fuse_file_info *file)
+			const struct creation *made)
 {
 	struct fs *fs = session_fs(req);
 	struct inode inode;
@@ -85,19 +94,22 @@ static void answer_name(fuse_req_t req, const struct node *parent, const char *n
 	for (int tries = 0; result == -EAGAIN && tries < TRIES; tries++) {
 		entry.stamp = node_stamp(fs->nodes, parent->id);
 		result = read_name(fs, parent, name, trash, &inode);
-		if (result == -ENOENT && !file) {
+		if (result == -ENOENT && !made) {
 			reply_no_entry(req, parent->id, entry.stamp, trash);
 			return;
 		}
 		if (result)
 			break;
-		result = reply_entry(req, &entry, file);
+		if (made && inode.item.id != made->id)
+			result = -ESTALE;
+		else
+			result = reply_entry(req, &entry, made ? made->file : NULL);
 		inode_release(&inode);
 		if (result && tries > TRIES / 8)
 			sched_yield();
 	}
 	if (result)
-		reply_result(req, result);
+		reply_result(req, made && result == -ENOENT ? -ESTALE : result);
 }
 
 void ops_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -119,27 +131,6 @@ void ops_lookup(fuse_req_t req, fuse_ino_t ino, const char *name)
 
 /* ---- making ------------------------------------------------------------------------ */
 
-/* open(O_CREAT) of a name that came to be after the kernel looked: an undo, say. */
-static void create_existing(fuse_req_t req, const struct node *parent, const char *name,
-			    struct fuse_file_info *file)
-{
-	struct fs *fs = session_fs(req);
-	struct attr_change empty = { .set = ATTR_SIZE };
-	struct inode inode;
-	bool regular;
-
-	OPS_TRY(req, namei_lookup(fs->namei, parent->id, name, true, &inode));
-	regular = S_ISREG(inode.item.mode);
-	inode_release(&inode);
-	/* The kernel looks again and does what open(2) says for what it finds. */
-	OPS_TRY(req, regular ? 0 : -ESTALE);
-	if (file->flags & O_TRUNC) {
-		OPS_TRY(req, namei_setattr(fs->namei, &inode.at, &empty, &inode));
-		inode_release(&inode);
-	}
-	answer_name(req, parent, name, false, file);
-}
-
 static void make(fuse_req_t req, fuse_ino_t ino, const char *name, const struct namei_new *what,
 		 struct fuse_file_info *file)
 {
@@ -148,21 +139,26 @@ static void make(fuse_req_t req, fuse_ino_t ino, const char *name, const struct 
 	struct actor actor;
 	struct inode inode;
 	struct reply_entry entry = { .inode = &inode };
+	uint64_t created;
 	int result;
 
 	OPS_TRY(req, ops_live_directory(fs, ino, &parent));
 	ops_actor(req, &actor);
 	entry.stamp = node_stamp(fs->nodes, parent.id);
 	result = namei_create(fs->namei, &actor, parent.id, name, what, &inode);
-	if (result == -EEXIST && file && !(file->flags & O_EXCL)) {
-		create_existing(req, &parent, name, file);
-		return;
-	}
+	/*
+	 * The name came to be after the kernel looked: an undo, say. For what CREATE opens the
+	 * kernel asks no permission, so it must look again and do what open(2) says of a file
+	 * that is there.
+	 */
+	if (result == -EEXIST && file && !(file->flags & O_EXCL))
+		result = -ESTALE;
 	OPS_TRY(req, result);
 	result = reply_entry(req, &entry, file);
+	created = inode.item.id;
 	inode_release(&inode);
 	if (result == -EAGAIN)
-		answer_name(req, &parent, name, false, file);
+		answer_name(req, &parent, name, false, file ? &(struct creation){ file, created } : NULL);
 }
 
 void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
