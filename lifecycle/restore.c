@@ -307,7 +307,6 @@ static int comeback_commit(struct comeback *c)
 	int result = add_all(c, &step.t);
 
 	step_moved(&step, &c->item, c->at, &c->to);
-	step.changes[0].temporary = false;
 	if (!result)
 		result = step_commit(c->l, &step, STORE_RELEASING);
 	return result;

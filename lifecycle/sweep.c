@@ -25,6 +25,7 @@ struct sweep {
 	/* What a step of files cannot do, to be destroyed without the lock. */
 	bool pending;
 	struct place top;
+	uint64_t due_batch; /* of its row in EXP */
 	enum item_counter cause;
 };
 
@@ -132,6 +133,7 @@ static int sweep_item(struct sweep *w, const struct place *at, const struct item
 	}
 	w->pending = true;
 	w->top = st.top;
+	w->due_batch = itself ? due_batch : st.deletion.batch;
 	w->cause = destroy_cause(&st.deletion, w->now_ns);
 	return 0;
 }
@@ -170,7 +172,7 @@ static int sweep_top(struct sweep *w)
 	}
 	if (result == -EPERM) {
 		lifecycle_lock_background(w->l);
-		result = move_due(w, &top, 0, time_add(w->now_ns, HOLD_AGAIN_NS));
+		result = move_due(w, &top, w->due_batch, time_add(w->now_ns, HOLD_AGAIN_NS));
 		lifecycle_unlock(w->l);
 	}
 	return result > 0 ? 0 : result;

@@ -73,6 +73,8 @@ static void changed(void *data, const struct lifecycle_change *change)
 	struct fixture *f = data;
 
 	f->changes[f->changed++ % FIXTURE_CHANGES] = *change;
+	if (f->watch)
+		f->watch(f->watch_data, change);
 }
 
 static bool busy(void *data, uint64_t id)

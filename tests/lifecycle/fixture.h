@@ -42,6 +42,9 @@ struct fixture {
 	uint64_t disturb; /* directory that the other client writes in; 0: the root */
 	uint64_t busy[8]; /* ids that are open; 0: none */
 	bool keep_problems; /* the body leaves faults on purpose */
+	/* Told of each change besides; may read the store. */
+	void (*watch)(void *data, const struct lifecycle_change *change);
+	void *watch_data;
 	struct lifecycle_change changes[FIXTURE_CHANGES]; /* in a ring */
 	size_t changed;
 };

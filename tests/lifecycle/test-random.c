@@ -13,12 +13,30 @@
 #define HISTORIES 60
 #define OPERATIONS 300
 #define DIRECTORIES 12
+#define SEEN_MAX 20000 /* deletions in one history */
 #define NAMES 5
+
+/* What is known of a file, whatever happens to it. */
+struct life {
+	uint64_t id;
+	char text[64];
+};
+
+/* A deletion of any name, by its seq. */
+struct entry_seen {
+	uint64_t seq;
+	int64_t expires_ns; /* 0: it made no entry */
+};
 
 struct history {
 	struct fixture *f;
 	struct test_random random;
 	bool faults; /* something fails every now and then */
+	bool patient; /* nobody purges, caps or shortens anything: only time destroys */
+	struct life *lives; /* of every file made, by id */
+	size_t lives_count;
+	struct entry_seen *seen;
+	size_t seen_count;
 	uint64_t directories[DIRECTORIES]; /* live, deleted or destroyed */
 	size_t count;
 };
@@ -62,6 +80,18 @@ static void random_actor(struct history *h)
 	h->f->actor.session = pick(h, 2);
 }
 
+static void remember(struct history *h, uint64_t id, const char *text)
+{
+	struct life *life;
+
+	if (!h->patient)
+		return;
+	ck_assert_uint_lt(h->lives_count, OPERATIONS);
+	life = &h->lives[h->lives_count++];
+	life->id = id;
+	snprintf(life->text, sizeof(life->text), "%s", text);
+}
+
 static void make_something(struct history *h)
 {
 	uint64_t d = live_directory(h);
@@ -83,7 +113,7 @@ static void make_something(struct history *h)
 		make_big_file(h->f, d, name, 1 + pick(h, 9000));
 		return;
 	default:
-		make_file(h->f, d, name, text);
+		remember(h, make_file(h->f, d, name, text), text);
 	}
 }
 
@@ -274,13 +304,14 @@ static void step(struct history *h)
 		undo_something(h);
 		break;
 	case 13:
-		purge_something(h);
+		if (!h->patient)
+			purge_something(h);
 		break;
 	case 14:
 		let_time_pass(h);
 		break;
 	default:
-		if (pick(h, 4) == 0)
+		if (!h->patient && pick(h, 4) == 0)
 			change_policy(h);
 	}
 }
@@ -326,6 +357,83 @@ static void assert_sound(struct history *h, unsigned n)
 
 static uint64_t seed_of_run;
 
+/* ---- what must not be lost ------------------------------------------------------- */
+
+static struct life *find_life(struct history *h, uint64_t id)
+{
+	for (size_t i = 0; i < h->lives_count; i++)
+		if (h->lives[i].id == id)
+			return &h->lives[i];
+	return NULL;
+}
+
+/* Nothing that made an entry is destroyed before it expires. */
+static void watch_deaths(void *data, const struct lifecycle_change *change)
+{
+	struct history *h = data;
+	struct store_value value = { 0 };
+	struct item item;
+
+	if (change->to.state == KEY_DEL && change->to.name[0]) {
+		ck_assert_uint_lt(h->seen_count, SEEN_MAX);
+		ck_assert_int_eq(record_get_item(h->f->store, &change->to, true, &value, &item), 0);
+		h->seen[h->seen_count].seq = change->to.seq;
+		h->seen[h->seen_count++].expires_ns = change->temporary ? 0 : item.deletion.expires_ns;
+		store_value_release(&value);
+	}
+	for (size_t i = 0; i < h->seen_count && !change->to.name[0]; i++)
+		if (h->seen[i].seq == change->from.seq)
+			ck_assert_msg(h->seen[i].expires_ns <= lifecycle_now_ns(h->f->life),
+				      "seed %lu: destroyed early", (unsigned long)h->random.seed);
+}
+
+/* Wherever a file is, it has the bytes it was made with. */
+static void assert_contents(struct history *h)
+{
+	for (size_t d = 0; d < h->count; d++) {
+		struct store_query query = { 0 };
+		struct store_page page = { 0 };
+
+		key_range_directory(h->directories[d], &query.range);
+		ck_assert_int_eq(store_query(h->f->store, &query, &page), 0);
+		for (size_t i = 0; i < page.count; i++) {
+			struct place at;
+			struct item item;
+			struct life *life;
+
+			if (record_row_item(h->f->store, &page.rows[i], &at, &item) ||
+			    item.flags & ITEM_REFERENCE)
+				continue;
+			life = find_life(h, item.id);
+			if (!life)
+				continue;
+			ck_assert_uint_eq(item.content_size, strlen(life->text));
+			ck_assert(!item.content_size ||
+				  !memcmp(item.content, life->text, item.content_size));
+		}
+		store_page_release(&page);
+	}
+}
+
+static void patient_history(struct fixture *f)
+{
+	struct history h = { .f = f, .directories = { KEY_ID_ROOT }, .count = 1, .patient = true };
+
+	h.lives = calloc(OPERATIONS, sizeof(*h.lives));
+	h.seen = calloc(SEEN_MAX, sizeof(*h.seen));
+	f->watch = watch_deaths;
+	f->watch_data = &h;
+	random_init(&h.random, seed_of_run);
+	for (unsigned i = 0; i < OPERATIONS; i++) {
+		step(&h);
+		if (i % 10 == 9)
+			assert_contents(&h);
+	}
+	f->watch = NULL;
+	free(h.lives);
+	free(h.seen);
+}
+
 static void one_history(struct fixture *f)
 {
 	run_history(f, seed_of_run, false);
@@ -343,6 +451,13 @@ START_TEST(random_histories_leave_a_sound_store)
 }
 END_TEST
 
+START_TEST(only_time_destroys_what_nobody_purges)
+{
+	for (seed_of_run = 0; seed_of_run < random_rounds(HISTORIES); seed_of_run++)
+		fixture_run_once(patient_history);
+}
+END_TEST
+
 START_TEST(random_histories_with_faults_leave_a_sound_store)
 {
 	for (seed_of_run = 0; seed_of_run < random_rounds(HISTORIES); seed_of_run++)
@@ -357,6 +472,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 110);
 	tcase_add_test(tcase, random_histories_leave_a_sound_store);
+	tcase_add_test(tcase, only_time_destroys_what_nobody_purges);
 	tcase_add_test(tcase, random_histories_with_faults_leave_a_sound_store);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
