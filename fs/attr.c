@@ -115,7 +115,10 @@ static int setattr_step(struct namei *n, struct edit *e, void *data)
 	set_times(n, change, item);
 	s->rights = !same_rights(&before, item);
 	e->releasing = item->size <= before.size && !e->xattrs_changed;
-	return !e->xattrs_changed && changes_nothing(change, &before, item) ? EDIT_UNCHANGED : 0;
+	if (e->xattrs_changed || !changes_nothing(change, &before, item))
+		return 0;
+	*item = before; /* its ctime, which is answered */
+	return EDIT_UNCHANGED;
 }
 
 static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)

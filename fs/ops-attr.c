@@ -52,7 +52,7 @@ static int load_shown(struct fs *fs, struct node *node, struct inode *ret_inode,
 	return 0;
 }
 
-static void answer_attributes(fuse_req_t req, fuse_ino_t ino, bool keep)
+void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
 	struct inode inode;
@@ -67,13 +67,8 @@ static void answer_attributes(fuse_req_t req, fuse_ino_t ino, bool keep)
 	OPS_TRY(req, load_shown(fs, &node, &inode, &trash));
 	if (node.detached)
 		inode.nlink = 0;
-	reply_attributes(req, &inode, trash || node.detached || !keep);
+	reply_attributes(req, &inode, trash || node.detached);
 	inode_release(&inode);
-}
-
-void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	answer_attributes(req, ino, true);
 }
 
 void ops_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -123,7 +118,12 @@ static void translate(struct fs *fs, const struct stat *attr, int to_set, struct
 		change->set |= ATTR_MTIME;
 	if (to_set & FUSE_SET_ATTR_CTIME)
 		change->set |= ATTR_CTIME;
-	if (to_set & FUSE_SET_ATTR_KILL_SUID) /* FATTR_KILL_SUIDGID: both */
+	/*
+	 * FATTR_KILL_SUIDGID: both. Nothing at all to set: chown(-1, -1), which kills them too, or the
+	 * announcement of what changes the contents, the only one that fallocate and
+	 * copy_file_range make.
+	 */
+	if (to_set & FUSE_SET_ATTR_KILL_SUID || change->set == 0)
 		change->set |= ATTR_KILL_SUID;
 }
 
@@ -149,11 +149,6 @@ void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, 
 	struct node node;
 
 	translate(fs, attr, to_set, &change);
-	/* The kernel announces a write that clears set-id bits: it must ask for the mode again afterwards. */
-	if (change.set == 0) {
-		answer_attributes(req, ino, false);
-		return;
-	}
 	OPS_TRY(req, changeable(fs, ino, &node));
 	if (change.set & ATTR_SIZE)
 		loop_yield(fs->loop);

@@ -415,6 +415,7 @@ START_TEST(setattr_without_change_writes_nothing)
 	ck_assert_uint_eq(same.name_version, i.name_version);
 	same = set(KEY_ID_ROOT, "f", (struct attr_change){ .set = ATTR_KILL_SUID });
 	ck_assert_uint_eq(same.name_version, i.name_version);
+	ck_assert(memcmp(&same.item.ctime, &i.item.ctime, sizeof(i.item.ctime)) == 0);
 	/* chmod to the mode it has is a change: of ctime. */
 	same = set(KEY_ID_ROOT, "f", (struct attr_change){ .set = ATTR_MODE, .mode = i.item.mode });
 	ck_assert_uint_ne(same.name_version, i.name_version);

@@ -51,13 +51,16 @@ chmod_and_chown() {
 }
 
 writing_clears_setid() {
-	for how in write truncate; do
+	echo others >from
+	for how in write truncate allocate copy; do
 		rm -f f
 		echo text >f
 		chmod 6777 f
 		case $how in
 		write) as $bob bash -c 'echo x >>f' ;;
 		truncate) as $bob "$sys" truncate f 1 ;;
+		allocate) as $bob "$sys" fallocate f zero 0 2 ;;
+		copy) as $bob "$sys" copy from f 0 0 6 ;;
 		esac
 		equal 777 "$(stat -c %a f)" "set-id bits after $how by another user"
 	done
