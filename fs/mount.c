@@ -49,11 +49,11 @@ static void on_changed(void *data, const struct lifecycle_change *change)
 	notify_attributes(fs->notifier, change->id);
 }
 
-static bool is_busy(void *data, uint64_t id)
+static bool is_busy(void *data, uint64_t id, const struct place *only)
 {
 	struct fs *fs = data;
 
-	return node_busy(fs->nodes, id);
+	return node_busy(fs->nodes, id, only);
 }
 
 static void settle(void *data)

@@ -640,13 +640,14 @@ void node_changed(void *table, const struct lifecycle_change *change)
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool node_busy(void *table, uint64_t id)
+bool node_busy(void *table, uint64_t id, const struct place *only)
 {
 	struct node_table *t = table;
 
 	pthread_mutex_lock(&t->lock);
 	struct record *r = first_of_item(t, id);
-	bool busy = r && !r->directory && r->writable;
+	bool busy = r && !r->directory && r->writable &&
+		    (!only || (r->count == 0 && spot_is(&r->at, only)));
 	pthread_mutex_unlock(&t->lock);
 	return busy;
 }

@@ -106,7 +106,7 @@ bool node_locate(void *table, uint64_t id, struct place *ret_place);
 
 /* Lifecycle's hooks; `table` is the struct node_table. */
 void node_changed(void *table, const struct lifecycle_change *change);
-bool node_busy(void *table, uint64_t id);
+bool node_busy(void *table, uint64_t id, const struct place *only);
 
 struct node_counts {
 	uint64_t nodes; /* known now, the root included */

@@ -139,10 +139,10 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 			return result == STORE_ABSENT ? -EBADMSG : result;
 	}
 	/*
-	 * Other live names keep an open file as it is; otherwise it must not vanish under its
-	 * user.
+	 * An open file must not vanish under its user. Other live names keep it as it is, if the
+	 * kernel has asked for one of them: from the file's id none of them can be found.
 	 */
-	if (!(reference && link.links_live) && lifecycle_is_busy(l, item->id))
+	if (lifecycle_is_busy(l, item->id, reference && link.links_live ? at : NULL))
 		return -EBUSY;
 	add_name(step, l, at, item, cause);
 	if (reference) {

@@ -426,6 +426,6 @@ struct lifecycle {
  */
 void lifecycle_lock_background(struct lifecycle *l);
 void lifecycle_free(struct lifecycle *l); /* without writing anything: what a crash does */
-bool lifecycle_is_busy(struct lifecycle *l, uint64_t id);
+bool lifecycle_is_busy(struct lifecycle *l, uint64_t id, const struct place *only);
 
 #endif

@@ -106,9 +106,9 @@ void lifecycle_unlock(struct lifecycle *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-bool lifecycle_is_busy(struct lifecycle *l, uint64_t id)
+bool lifecycle_is_busy(struct lifecycle *l, uint64_t id, const struct place *only)
 {
-	return l->hooks.busy && l->hooks.busy(l->hooks.data, id);
+	return l->hooks.busy && l->hooks.busy(l->hooks.data, id, only);
 }
 
 void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change)

@@ -61,10 +61,10 @@ struct lifecycle_change {
 struct lifecycle_hooks {
 	void (*changed)(void *data, const struct lifecycle_change *change);
 	/*
-	 * Whether the kernel still holds a file that was removed while it may have been open. May
-	 * be NULL: never.
+	 * Whether the kernel still holds a file that was removed while it may have been open; with
+	 * `only`, by that of its names and no other. May be NULL: never.
 	 */
-	bool (*busy)(void *data, uint64_t id);
+	bool (*busy)(void *data, uint64_t id, const struct place *only);
 	void *data;
 };
 

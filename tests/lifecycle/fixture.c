@@ -77,9 +77,12 @@ static void changed(void *data, const struct lifecycle_change *change)
 		f->watch(f->watch_data, change);
 }
 
-static bool busy(void *data, uint64_t id)
+static bool busy(void *data, uint64_t id, const struct place *only)
 {
 	struct fixture *f = data;
+
+	if (only && f->known_elsewhere)
+		return false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(f->busy); i++)
 		if (f->busy[i] == id)

@@ -41,6 +41,7 @@ struct fixture {
 	uint64_t transactions; /* seen so far */
 	uint64_t disturb; /* directory that the other client writes in; 0: the root */
 	uint64_t busy[8]; /* ids that are open; 0: none */
+	bool known_elsewhere; /* by other names too, where there are some */
 	bool keep_problems; /* the body leaves faults on purpose */
 	/* Told of each change besides; may read the store. */
 	void (*watch)(void *data, const struct lifecycle_change *change);

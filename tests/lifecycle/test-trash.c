@@ -264,6 +264,26 @@ FIXTURE_TEST(retention_of_nothing_destroys_at_once)
 	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EXPIRED), 2);
 }
 
+FIXTURE_TEST(open_name_that_is_not_the_last_waits_unless_another_is_known)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+
+	set_policy(f, d, "user.ddbfs.retention", "0");
+	f->busy[0] = make_file(f, d, "a", "x");
+	make_link(f, d, "a", d, "b");
+	make_link(f, d, "a", d, "c");
+	fixture_pass(f, 2 * MINUTE);
+	rm(f, d, "a");
+	ck_assert_uint_eq(count_shown(f, d), 0);
+	ck_assert_uint_eq(count_deleted(f, d), 1);
+	f->known_elsewhere = true;
+	rm(f, d, "b");
+	ck_assert_uint_eq(count_deleted(f, d), 1);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_deleted(f, d), 0);
+	assert_text(f, d, "c", "x");
+}
+
 FIXTURE_TEST(protected_names_stay)
 {
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
@@ -427,6 +447,7 @@ int main(void)
 	tcase_add_test(tcase, temporary_rule_can_be_switched_off);
 	tcase_add_test(tcase, last_name_of_a_file_is_never_temporary);
 	tcase_add_test(tcase, retention_of_nothing_destroys_at_once);
+	tcase_add_test(tcase, open_name_that_is_not_the_last_waits_unless_another_is_known);
 	tcase_add_test(tcase, protected_names_stay);
 	tcase_add_test(tcase, mask_keeps_a_private_directory_private);
 	tcase_add_test(tcase, discarded_directory_is_one_item);

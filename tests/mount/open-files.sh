@@ -114,6 +114,23 @@ written_after_many_operations() {
 	equal 10 "$(wc -l <log)" 'lines of a log deleted and restored ten times'
 }
 
+# The kernel knows the file by one of its names, and that one is destroyed at once.
+one_of_two_names_removed() {
+	mkdir d
+	setfattr -n user.ddbfs.retention -v 0 d
+	echo text >d/a
+	ln d/a d/b
+	cd /
+	remount
+	cd "$d"
+	exec 3<>d/a
+	rm d/a
+	equal text "$(cat <&3)" 'what the descriptor reads'
+	echo more >&3
+	exec 3>&-
+	equal 'text more' "$(xargs <d/b)" 'the other name'
+}
+
 mount_new
 it 'X4 a file removed while open reads, writes, and is in the trash as last closed' unlinked_while_open
 it 'X5 three names removed while open: three entries, one content, links counted' links_removed_while_open
@@ -122,5 +139,6 @@ it 'a descriptor stays good through deletion and restore' restored_while_open
 it 'a file in use keeps its bytes through deletion and restore' mapped_while_deleted
 it 'a file replaced while it is read keeps its bytes for the reader' replaced_while_read
 it 'a log deleted and restored again and again loses no line' written_after_many_operations
+it 'an open name that is not the last stays good though nothing is retained' one_of_two_names_removed
 it 'leaves a store that checks clean' check_clean
 done_testing
