@@ -222,7 +222,7 @@ static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint
 		return false;
 	if (__builtin_mul_overflow((uint64_t)seconds, units_ns[0], ret_from) ||
 	    __builtin_add_overflow(*ret_from, fraction * units_ns[digits], ret_from) ||
-	    __builtin_add_overflow(*ret_from, units_ns[digits], ret_to))
+	    __builtin_add_overflow(*ret_from, units_ns[digits], ret_to) || *ret_to > INT64_MAX)
 		return false;
 	memcpy(ret_name, shown, length);
 	ret_name[length] = 0;

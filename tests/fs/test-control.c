@@ -379,6 +379,26 @@ START_TEST(what_is_not_in_the_trash_is_not_found)
 }
 END_TEST
 
+/* Times that no deletion can bear: in the years when nanoseconds outgrow 63 and 64 bits, and after. */
+START_TEST(names_with_impossible_times_are_not_there)
+{
+	static const char *const years[] = { "2262-04-11T23:47:16.854775808", "2262-04-12T00:00:00",
+					     "2296-11-30T16:25:39.1",	      "2554-07-21T23:34:33",
+					     "2555-01-01T00:00:00",	      "9999-12-31T23:59:59" };
+	char request[128];
+
+	open_tree(_i, false);
+	test_file(&t, KEY_ID_ROOT, "f", "");
+	test_remove(&t, KEY_ID_ROOT, "f");
+	for (unsigned i = 0; i < ARRAY_SIZE(years); i++) {
+		snprintf(request, sizeof(request),
+			 "{\"verb\":\"restore\",\"path\":\"/.trash/f@%sZ\"}", years[i]);
+		ck_assert_int_eq(ask(&t.root, request), CONTROL_NOT_FOUND);
+	}
+	close_tree();
+}
+END_TEST
+
 /* ---- undo ---------------------------------------------------------------------------- */
 
 START_TEST(undo_brings_the_last_batch_back)
@@ -735,6 +755,7 @@ int main(void)
 	tcase_add_loop_test(all, to_a_directory_with_another_name_where_taken, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, what_is_in_the_way_is_named, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, what_is_not_in_the_trash_is_not_found, 0, TEST_ENGINES);
+	tcase_add_loop_test(all, names_with_impossible_times_are_not_there, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, undo_brings_the_last_batch_back, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, undo_with_a_taken_name_moves_nothing, 0, TEST_ENGINES);
 	tcase_add_loop_test(all, nobody_learns_or_moves_what_he_could_not_see, 0, TEST_ENGINES);
