@@ -360,6 +360,8 @@ void restore_revive(struct item *item, int64_t now_ns);
 int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, uint64_t batch,
 		 const struct place *top);
 int restore_tell(struct restoring *r, uint64_t count); /* 0 or -EINTR */
+/* What the actor's rights say to a move: 0, negative errno. */
+int restore_ask(const struct restoring *r, const struct restore_move *move);
 
 /* ---- cap.c: trash_max --------------------------------------------------------------- */
 

@@ -29,6 +29,7 @@
 #include "store/store.h"
 
 struct lifecycle;
+struct rights;
 
 /*
  * Who does it. `pid` is the thread group's, as is `start` (boot ticks; 0
@@ -44,6 +45,7 @@ struct actor {
 	char command[ITEM_COMMAND_MAX + 1];
 	const uint32_t *groups; /* supplementary; borrowed; NULL if not looked up */
 	size_t groups_count;
+	const struct rights *rights; /* borrowed; NULL: what he does was permitted before it came here */
 };
 
 /*
@@ -186,6 +188,27 @@ int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *r
 			 bool *ret_visible);
 
 /* ---- restoring --------------------------------------------------------- */
+
+/* One item about to come back, as its step read it. */
+struct restore_move {
+	const struct place *from;
+	const struct item *item; /* attributes at least; of a reference, not the file's */
+	const struct tree_directory *parent; /* receives it; in the trash itself while a way is planned */
+	const struct item *victim; /* what it replaces; NULL: nothing */
+};
+
+/*
+ * What an actor may, where nobody has asked yet: a restore finds out only step by
+ * step which directories it moves, and where to. Asked of each entry and of each
+ * directory that comes back to lead to one, before anything moves, and again in
+ * the step that moves it; not of what comes back within a directory. Lock held
+ * or not: must not call what takes it.
+ */
+struct rights {
+	/* 0, or a negative errno, which ends the restore. */
+	int (*restore)(void *data, const struct restore_move *move);
+	void *data;
+};
 
 enum restore_flag {
 	RESTORE_NOREPLACE = 1 << 0, /* an existing name: -EEXIST */

@@ -312,6 +312,25 @@ static int comeback_commit(struct comeback *c)
 	return result;
 }
 
+int restore_ask(const struct restoring *r, const struct restore_move *move)
+{
+	const struct rights *rights = r->actor->rights;
+
+	return rights ? rights->restore(rights->data, move) : 0;
+}
+
+static int check_rights(const struct comeback *c)
+{
+	const struct restore_move move = {
+		.from = c->at,
+		.item = &c->item,
+		.parent = &c->parent,
+		.victim = c->replaces ? &c->victim : NULL,
+	};
+
+	return restore_ask(c->r, &move);
+}
+
 static int restore_once(struct comeback *c)
 {
 	bool suspect;
@@ -325,6 +344,8 @@ static int restore_once(struct comeback *c)
 		return 0;
 	if (!result)
 		result = check_cycle(c);
+	if (!result)
+		result = check_rights(c);
 	if (!result)
 		result = prepare_parent(c);
 	if (result)
