@@ -308,6 +308,8 @@ int local_free_punch(struct engine_local *e, bool all)
 		return 0;
 	r = read_runs(e, &round);
 	owned = round.runs;
+	if (r < 0)
+		return r;
 	runs = (struct body_run *)owned.bytes;
 	retire_segments(e, runs, round.count, all);
 	for (size_t i = 0; i < round.count && r == 0;) {

@@ -33,14 +33,18 @@ struct log {
 static char watched[4200];
 static size_t watched_size;
 static struct shim_fault fault;
-static _Atomic uint64_t calls;
-static atomic_bool fired;
+/* Shared with processes that the watched one forks. */
+static struct {
+	_Atomic uint64_t calls;
+	atomic_bool fired;
+} *counted;
 static struct log *shared_log;
 
 const char *shim_call_name(enum shim_call call)
 {
 	static const char *const names[SHIM_CALLS] = { "write",	   "sync",   "allocate",
-						       "truncate", "create", "remove" };
+						       "truncate", "create", "remove",
+						       "memory" };
 
 	return names[call];
 }
@@ -54,19 +58,20 @@ void shim_watch(const char *directory)
 
 void shim_arm(const struct shim_fault *f)
 {
+	counted = mmap(NULL, sizeof(*counted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (counted == MAP_FAILED)
+		abort();
 	fault = *f;
-	calls = 0;
-	fired = false;
 }
 
 uint64_t shim_count(void)
 {
-	return calls;
+	return counted->calls;
 }
 
 bool shim_fired(void)
 {
-	return fired;
+	return counted->fired;
 }
 
 /* ---- the log ------------------------------------------------------------------ */
@@ -198,10 +203,10 @@ static int meet_fault(enum shim_call call, bool *ret_now)
 	*ret_now = false;
 	if (!(fault.calls >> call & 1))
 		return 0;
-	n = ++calls;
+	n = ++counted->calls;
 	if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
 		return 0;
-	fired = true;
+	counted->fired = true;
 	*ret_now = true;
 	return fault.error;
 }
@@ -236,6 +241,32 @@ static void *real(const char *name)
 		abort();
 	return function;
 }
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+/* What the C library's own are called besides; to ask for them by name would need memory. */
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+
+void *malloc(size_t size)
+{
+	return fails(SHIM_MEMORY) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return fails(SHIM_MEMORY) ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+	return fails(SHIM_MEMORY) ? NULL : __libc_realloc(memory, size);
+}
+
+#endif
 
 /* ---- the calls --------------------------------------------------------------------- */
 

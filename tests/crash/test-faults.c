@@ -6,7 +6,8 @@
  * given back, closing. After it, whatever happened, the store opens and holds
  * what was acknowledged, and nothing else.
  *
- *     DDBFS_FAULTS_STEP   every so many-th n only (1)
+ *     DDBFS_FAULTS_STEP   every so many-th n only (4; 1 for all)
+ *     DDBFS_FAULTS_FIRST  from this n on (1)
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +24,7 @@
 #include "tests/lib/test.h"
 
 #define TRANSACTIONS 75
-#define ALL ((1u << SHIM_CALLS) - 1)
+#define ALL ((1u << SHIM_MEMORY) - 1) /* that change files */
 
 /* What the working process tells, in memory shared with it. */
 struct report {
@@ -168,7 +169,7 @@ static uint64_t step(void)
 {
 	const char *value = getenv("DDBFS_FAULTS_STEP");
 
-	return value ? util_max(strtoull(value, NULL, 0), 1ull) : 1;
+	return value ? util_max(strtoull(value, NULL, 0), 1ull) : 4;
 }
 
 static uint64_t first(void)
@@ -204,7 +205,7 @@ static void sweep(enum shim_call call, int error, bool stays)
 
 	snprintf(what, sizeof(what), "%s %s%s", strerrorname_np(error), shim_call_name(call),
 		 stays ? " for good" : "");
-	for (uint64_t n = first();; n += step()) {
+	for (uint64_t n = first();; n += call == SHIM_MEMORY ? 5 * step() : step()) {
 		ck_assert_int_eq(
 			run(&(struct shim_fault){
 				.at = n, .calls = 1u << call, .error = error, .stays = stays, .half = n % 2 }),
@@ -236,6 +237,17 @@ static const struct {
 	{ SHIM_CREATE, EMFILE, false },
 };
 
+/* A request that finds no memory is refused, and nothing else comes of it. */
+START_TEST(test_memory_runs_out)
+{
+	setup();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return;
+#endif
+	sweep(SHIM_MEMORY, ENOMEM, false);
+}
+END_TEST
+
 START_TEST(test_every_call_fails)
 {
 	setup();
@@ -250,6 +262,7 @@ int main(void)
 
 	tcase_set_timeout(t, 600);
 	tcase_add_test(t, test_killed_at_every_call);
+	tcase_add_test(t, test_memory_runs_out);
 	tcase_add_loop_test(t, test_every_call_fails, 0, (int)ARRAY_SIZE(sweeps));
 	suite_add_tcase(suite, t);
 	return test_main(suite);
