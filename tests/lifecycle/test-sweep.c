@@ -388,6 +388,27 @@ FIXTURE_TEST(oldest_entries_go_when_the_trash_is_over_its_cap)
 	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 3);
 }
 
+FIXTURE_TEST(tree_evicted_in_part_is_never_seen_again)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct sweep_result swept;
+
+	make_files(f, d, 12);
+	make_big_file(f, d, "big", 20000);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.trash_max", "10000");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	ck_assert(is_shown(f, KEY_ID_ROOT, "d"));
+	ck_ok(f, lifecycle_sweep(f->life, 3, &swept));
+	ck_assert(swept.more);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
+	ck_assert_uint_gt(count_deleted(f, d), 0);
+	fixture_crash(f);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
 FIXTURE_TEST(without_a_cap_nothing_is_evicted)
 {
 	for (int i = 0; i < 5; i++) {
@@ -583,6 +604,7 @@ int main(void)
 	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
 	tcase_add_test(tcase, emptying_asks_for_rights);
 	tcase_add_test(tcase, oldest_entries_go_when_the_trash_is_over_its_cap);
+	tcase_add_test(tcase, tree_evicted_in_part_is_never_seen_again);
 	tcase_add_test(tcase, without_a_cap_nothing_is_evicted);
 	tcase_add_test(tcase, jump_of_a_year_hides_but_destroys_nothing);
 	tcase_add_test(tcase, confirmed_jump_destroys);
