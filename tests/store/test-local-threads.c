@@ -199,7 +199,7 @@ START_TEST(test_nothing_is_seen_half_or_stale)
 {
 	const char *ms = getenv("DDBFS_THREADS_MS");
 	struct store_create_options create = { .kdf_level = 3, .journal_bytes = 2 << 20 };
-	struct store_open_options options = { .generation_bytes = 600 << 10 };
+	struct store_open_options options = { .generation_bytes = 600 << 10, .map_bytes = 1 << 30 };
 	pthread_t threads[WRITERS + READERS + 1];
 	struct store_open_report report;
 	struct store_status status;
