@@ -4,9 +4,9 @@
 #
 #   tests/run.sh [--build DIRECTORY] [WHAT...]
 #
-# WHAT: `unit` (the build's own tests, no mount), `mount` (all of tests/mount/),
-# `mount/NAME` (one of them), `crash` (all of tests/crash/), `layers`. Without
-# any: everything. The last line is `N passed, N failed[, N skipped]`; the exit
+# WHAT: `unit` (the build's own tests, no mount; with $DDBFS_UNIT_TESTS only those
+# named in it), `crash` (those of tests/crash/: long), `mount` (all of
+# tests/mount/), `mount/NAME` (one of them), `layers`. Without any: everything. The last line is `N passed, N failed[, N skipped]`; the exit
 # code is 0 only if something passed and nothing failed. Logs of all tests are in
 # DIRECTORY/test-logs/.
 #
@@ -86,11 +86,12 @@ single() {
 	fi
 }
 
-run_unit() {
+# meson_tests ARGUMENT...: which, as `meson test` is told.
+meson_tests() {
 	local json=$build/meson-logs/testlog.json name status protocol log
 
 	rm -f "$json"
-	meson test -C "$build" --num-processes "$jobs" >"$logs/meson.log" 2>&1 </dev/null
+	meson test -C "$build" --num-processes "$jobs" "$@" >"$logs/meson.log" 2>&1 </dev/null
 	if [ ! -s "$json" ]; then
 		echo "FAIL meson test wrote no log:" >&2
 		tail -n 30 "$logs/meson.log" >&2
@@ -165,9 +166,13 @@ for w in "${what[@]}"; do
 		single check-layers "$top/tests/check-layers.sh"
 		single check-layers-self-test "$top/tests/check-layers.sh" --self-test
 		;;
-	unit) run_unit ;;
-	mount | crash) run_scripts "$w" ;;
-	mount/* | crash/*)
+	unit)
+		read -ra only <<<"${DDBFS_UNIT_TESTS:---no-suite crash}"
+		meson_tests "${only[@]}"
+		;;
+	crash) meson_tests --suite crash ;;
+	mount) run_scripts "$w" ;;
+	mount/*)
 		if [ ! -f "$top/tests/${w%.sh}.sh" ]; then
 			echo "run.sh: no such test: $w" >&2
 			exit 2
