@@ -29,6 +29,7 @@ struct handle {
 	uint64_t last; /* greatest cookie given out */
 	uint64_t position; /* cookie of what the next entry follows ... */
 	struct buffer base; /* ... and its key, or empty: the start */
+	bool listed; /* position + 1, if there is such a cookie, was what followed it */
 	bool damaged;
 };
 
@@ -52,7 +53,7 @@ static void block_thin(struct block *b)
 	b->offsets = NULL;
 }
 
-static void rewind_to_start(struct handle *h)
+void handle_rewind(struct handle *h)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		block_thin(&h->blocks[i]);
@@ -60,14 +61,15 @@ static void rewind_to_start(struct handle *h)
 	}
 	h->count = h->thinned = h->exact = 0;
 	buffer_reset(&h->base);
-	h->position = 0;
+	h->position = h->last;
+	h->listed = false;
 }
 
 void handle_free(struct handle *h)
 {
 	if (!h)
 		return;
-	rewind_to_start(h);
+	handle_rewind(h);
 	free(h->blocks);
 	buffer_release(&h->base);
 	pthread_mutex_destroy(&h->lock);
@@ -133,21 +135,29 @@ static bool find_key(const struct handle *h, uint64_t cookie, struct key *ret_ke
 	return b->offsets != NULL;
 }
 
+/* To the start: what came first is in the first block, since every listing begins there. */
+static void seek_start(struct handle *h)
+{
+	buffer_reset(&h->base);
+	h->listed = h->count > 0;
+	h->position = h->count > 0 ? h->blocks[0].first - 1 : h->last;
+}
+
 bool handle_seek(struct handle *h, uint64_t cookie, struct key *ret_after)
 {
-	if (cookie == 0 || h->count == 0 || cookie < h->blocks[0].first) {
-		rewind_to_start(h);
+	if (h->count == 0 || cookie < h->blocks[0].first) {
+		seek_start(h);
 		return false;
 	}
 	h->position = util_min(cookie, h->last);
-	bool found = find_key(h, h->position, ret_after);
+	h->listed = find_key(h, h->position, ret_after);
+	bool found = h->listed;
 	if (!found) {
 		const struct block *b = block_of(h, h->position);
 
 		found = b->base.size > 0;
 		if (found)
 			get_key(&b->base, 0, ret_after);
-		h->position = 0; /* nothing is known to follow it */
 	}
 	buffer_reset(&h->base);
 	if (found)
@@ -193,7 +203,8 @@ static struct block *add_block(struct handle *h)
 
 static bool append(struct handle *h, const struct key *key)
 {
-	struct block *b = h->count && h->position == h->last ? &h->blocks[h->count - 1] : NULL;
+	bool at_end = h->listed && h->position == h->last;
+	struct block *b = h->count && at_end ? &h->blocks[h->count - 1] : NULL;
 
 	if (!b || b->count == HANDLE_BLOCK)
 		b = add_block(h);
@@ -209,6 +220,7 @@ static bool append(struct handle *h, const struct key *key)
 	b->offsets[b->count++] = (uint32_t)offset;
 	h->exact++;
 	h->position = ++h->last;
+	h->listed = true;
 	return true;
 }
 
@@ -217,7 +229,7 @@ uint64_t handle_add(struct handle *h, const struct key *key)
 	struct key known;
 
 	/* Listed before, and nothing came in between: it has a cookie. */
-	if (h->position != 0 && find_key(h, h->position + 1, &known) && key_compare(&known, key) == 0)
+	if (h->listed && find_key(h, h->position + 1, &known) && key_compare(&known, key) == 0)
 		h->position++;
 	else if (!append(h, key))
 		return 0;

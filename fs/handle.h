@@ -28,9 +28,11 @@ uint64_t handle_node(const struct handle *h);
 void handle_lock(struct handle *h);
 void handle_unlock(struct handle *h);
 
+/* rewinddir(3): all cookies are void. */
+void handle_rewind(struct handle *h);
 /*
  * Where listing goes on for a cookie: true and the key to go on after, or false
- * = from the start. Cookie 0 rewinds. What handle_add is told next follows it.
+ * = from the start, as for cookie 0. What handle_add is told next follows it.
  */
 bool handle_seek(struct handle *h, uint64_t cookie, struct key *ret_after);
 /* The next entry's cookie, or 0 without memory. */

@@ -50,7 +50,7 @@ struct record {
 	uint8_t kind;
 	bool directory;
 	bool detached;
-	bool aside; /* another node of the same directory and view took its part */
+	bool aside; /* another node takes its part: of the same directory and view, or of a spoilt file */
 	bool writable;
 	bool release; /* node_forget reports it */
 };
@@ -589,12 +589,21 @@ void node_set_writable(struct node_table *t, uint64_t node)
 	pthread_mutex_unlock(&t->lock);
 }
 
+void node_set_aside(struct node_table *t, uint64_t node)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r && !r->directory)
+		r->aside = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
 void node_set_purged(struct node_table *t, uint64_t id)
 {
 	pthread_mutex_lock(&t->lock);
-	struct record *r = first_of_item(t, id);
-	if (r && !r->directory)
-		r->release = true;
+	for (struct record *r = first_of_item(t, id); r; r = next_of_item(r))
+		if (!r->directory)
+			r->release = true;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -643,11 +652,12 @@ void node_changed(void *table, const struct lifecycle_change *change)
 bool node_busy(void *table, uint64_t id, const struct place *only)
 {
 	struct node_table *t = table;
+	bool busy = false;
 
 	pthread_mutex_lock(&t->lock);
-	struct record *r = first_of_item(t, id);
-	bool busy = r && !r->directory && r->writable &&
-		    (!only || (r->count == 0 && spot_is(&r->at, only)));
+	for (struct record *r = first_of_item(t, id); r && !busy; r = next_of_item(r))
+		busy = !r->directory && r->writable &&
+		       (!only || (r->count == 0 && spot_is(&r->at, only)));
 	pthread_mutex_unlock(&t->lock);
 	return busy;
 }

@@ -91,6 +91,8 @@ void node_detach(struct node_table *t, uint64_t id, uint64_t view);
 void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view);
 /* The file was seen live (again): it may be written wherever it goes. */
 void node_set_writable(struct node_table *t, uint64_t node);
+/* The kernel's copy of this file is spoilt: later look-ups get a fresh node. */
+void node_set_aside(struct node_table *t, uint64_t node);
 /* The item was purged while it may be open: node_forget is to tell. */
 void node_set_purged(struct node_table *t, uint64_t id);
 

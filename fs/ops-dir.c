@@ -243,6 +243,8 @@ static int list(struct listing *l, uint64_t offset)
 	const struct key *from = NULL;
 	int result;
 
+	if (offset == 0)
+		handle_rewind(l->handle);
 	if (offset < OFFSET_FIRST)
 		add_dots(l, offset);
 	if (l->full)

@@ -63,13 +63,16 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct 
 }
 
 /*
- * A write that is refused although the kernel's own copy (with the writeback
- * cache) was taken for written: that copy must go.
+ * A write that is refused although the kernel, with the writeback cache, took it
+ * for written. Its pages must go, and with them its idea of the size, which
+ * nothing but another inode changes.
  */
 static void drop_refused(struct fs *fs, fuse_ino_t ino)
 {
-	if (fs->options->writeback)
-		notify_contents(fs->notifier, ino);
+	if (!fs->options->writeback)
+		return;
+	node_set_aside(fs->nodes, ino);
+	notify_contents(fs->notifier, ino);
 }
 
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, off_t offset,
@@ -91,7 +94,7 @@ void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, o
 		reply_result(req, result);
 	else
 		fuse_reply_write(req, size);
-	if (result)
+	if (result == -EROFS)
 		drop_refused(fs, ino);
 }
 

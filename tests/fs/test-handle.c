@@ -124,9 +124,30 @@ START_TEST(rewinding_starts_anew)
 	struct key key;
 	uint64_t before = add(1);
 
+	handle_rewind(handle);
 	ck_assert(!handle_seek(handle, 0, &key));
 	ck_assert_uint_gt(add(2), before);
 	ck_assert(!handle_seek(handle, before, &key));
+}
+END_TEST
+
+START_TEST(going_to_the_start_keeps_positions)
+{
+	uint64_t cookies[100];
+	struct key key;
+
+	for (unsigned i = 0; i < 100; i++)
+		cookies[i] = add(i);
+	ck_assert(!handle_seek(handle, 0, &key));
+	ck_assert_uint_eq(add(0), cookies[0]);
+	ck_assert_uint_eq(add(1), cookies[1]);
+	ck_assert(handle_seek(handle, cookies[60], &key));
+	ck_assert_uint_eq(number(&key), 60);
+	/* The first is gone, and another one came before it. */
+	ck_assert(!handle_seek(handle, 0, &key));
+	ck_assert_uint_gt(add(500), cookies[99]);
+	ck_assert(handle_seek(handle, cookies[60], &key));
+	ck_assert_uint_eq(number(&key), 60);
 }
 END_TEST
 
@@ -151,6 +172,7 @@ int main(void)
 	tcase_add_test(tests, far_back_repeats_but_never_skips);
 	tcase_add_test(tests, jumps_do_not_mix_up_where_blocks_begin);
 	tcase_add_test(tests, rewinding_starts_anew);
+	tcase_add_test(tests, going_to_the_start_keeps_positions);
 	tcase_add_test(tests, damage_is_told_once);
 	suite_add_tcase(suite, tests);
 	return test_main(suite);
