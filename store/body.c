@@ -152,8 +152,8 @@ bool body_ref_equal(const struct body_ref *a, const struct body_ref *b)
 #define CHUNK_AD_SIZE (KEYRING_STORE_ID_SIZE + 8 + 8 + 4 + 1)
 
 /* Store, body, number of the chunk, length, units. */
-static void chunk_ad(const struct keyring *keys, uint64_t body, uint64_t index, const struct body_ref *ref,
-		     uint8_t ret_ad[CHUNK_AD_SIZE])
+static void chunk_ad(const struct keyring *keys, uint64_t body, uint64_t index,
+		     const struct body_ref *ref, uint8_t ret_ad[CHUNK_AD_SIZE])
 {
 	memcpy(ret_ad, keys->store_id, KEYRING_STORE_ID_SIZE);
 	util_put_le64(ret_ad + KEYRING_STORE_ID_SIZE, body);
@@ -162,22 +162,23 @@ static void chunk_ad(const struct keyring *keys, uint64_t body, uint64_t index, 
 	ret_ad[KEYRING_STORE_ID_SIZE + 20] = ref->units;
 }
 
-void body_chunk_seal(const struct keyring *keys, uint64_t body, uint64_t index, const void *plain, uint8_t *ret_cipher,
-		     struct body_ref *ref)
+void body_chunk_seal(const struct keyring *keys, uint64_t body, uint64_t index, const void *plain,
+		     uint8_t *ret_cipher, struct body_ref *ref)
 {
 	uint8_t ad[CHUNK_AD_SIZE];
 
 	chunk_ad(keys, body, index, ref, ad);
 	seal_nonce(ref->nonce);
-	seal_chunk(&keys->keys[SEAL_CHUNK], ref->nonce, ad, sizeof(ad), plain, ref->length, ret_cipher, ref->tag);
+	seal_chunk(&keys->keys[SEAL_CHUNK], ref->nonce, ad, sizeof(ad), plain, ref->length,
+		   ret_cipher, ref->tag);
 }
 
-int body_chunk_unseal(const struct keyring *keys, uint64_t body, uint64_t index, const struct body_ref *ref,
-		      const void *cipher, uint8_t *ret_plain)
+int body_chunk_unseal(const struct keyring *keys, uint64_t body, uint64_t index,
+		      const struct body_ref *ref, const void *cipher, uint8_t *ret_plain)
 {
 	uint8_t ad[CHUNK_AD_SIZE];
 
 	chunk_ad(keys, body, index, ref, ad);
-	return seal_unchunk(&keys->keys[SEAL_CHUNK], ref->nonce, ref->tag, ad, sizeof(ad), cipher, ref->length,
-			    ret_plain);
+	return seal_unchunk(&keys->keys[SEAL_CHUNK], ref->nonce, ref->tag, ad, sizeof(ad), cipher,
+			    ref->length, ret_plain);
 }

@@ -81,10 +81,10 @@ uint32_t body_compact(uint8_t units, uint32_t end, uint8_t chunk[BODY_CHUNK_SIZE
 bool body_ref_equal(const struct body_ref *a, const struct body_ref *b);
 
 /* Seals `ref->length` bytes; sets nonce and tag of `ref`. In place is allowed. */
-void body_chunk_seal(const struct keyring *keys, uint64_t body, uint64_t index, const void *plain, uint8_t *ret_cipher,
-		     struct body_ref *ref);
+void body_chunk_seal(const struct keyring *keys, uint64_t body, uint64_t index, const void *plain,
+		     uint8_t *ret_cipher, struct body_ref *ref);
 /* 0 or -EBADMSG. In place is allowed. */
-int body_chunk_unseal(const struct keyring *keys, uint64_t body, uint64_t index, const struct body_ref *ref,
-		      const void *cipher, uint8_t *ret_plain);
+int body_chunk_unseal(const struct keyring *keys, uint64_t body, uint64_t index,
+		      const struct body_ref *ref, const void *cipher, uint8_t *ret_plain);
 
 #endif

@@ -75,7 +75,8 @@ static void copy_extent(struct window *w, const struct overlay_extent *extent, u
 }
 
 /* One generation on top of what the view has from below; `limit` is what the generation above leaves of this one. */
-static void view_add_chunk(struct window *w, struct view *view, const struct overlay_chunk *chunk, uint32_t limit)
+static void view_add_chunk(struct window *w, struct view *view, const struct overlay_chunk *chunk,
+			   uint32_t limit)
 {
 	struct overlay_units units = overlay_chunk_units(chunk, limit);
 
@@ -136,7 +137,9 @@ static bool is_changed(struct engine_local *e, uint64_t body)
 
 static int look_at_overlay(struct window *w)
 {
-	static const struct view untouched = { .below = true, .limit = BODY_CHUNK_SIZE, .kept = BODY_UNITS_ALL };
+	static const struct view untouched = { .below = true,
+					       .limit = BODY_CHUNK_SIZE,
+					       .kept = BODY_UNITS_ALL };
 	struct engine_local *e = w->e;
 	bool changed;
 	int r;
@@ -224,8 +227,8 @@ static int read_place(struct engine_local *e, uint32_t segment, uint32_t offset,
 	return r == -ENOENT || r == -ENODATA ? -EBADMSG : r;
 }
 
-int local_chunk_read(struct engine_local *e, uint64_t body, uint64_t index, const struct body_ref *ref,
-		     uint8_t *ret_bytes)
+int local_chunk_read(struct engine_local *e, uint64_t body, uint64_t index,
+		     const struct body_ref *ref, uint8_t *ret_bytes)
 {
 	int r = read_place(e, ref->segment, ref->offset, ret_bytes, ref->length);
 
@@ -239,7 +242,8 @@ struct target {
 	uint32_t size;
 };
 
-static struct target target_of(const struct window *w, size_t i, uint64_t offset, uint8_t *buffer, size_t size)
+static struct target target_of(const struct window *w, size_t i, uint64_t offset, uint8_t *buffer,
+			       size_t size)
 {
 	uint64_t start = (w->first + i) * BODY_CHUNK_SIZE;
 	uint64_t from = util_max(start, offset), to = util_min(start + BODY_CHUNK_SIZE, offset + size);
@@ -286,7 +290,8 @@ static void fill_pieces(const struct window *w, size_t i, struct target t)
 		if (from < to && pieces[n].zeros)
 			memset(t.to + (from - t.from), 0, to - from);
 		else if (from < to)
-			memcpy(t.to + (from - t.from), w->bytes.bytes + pieces[n].bytes_at + (from - pieces[n].offset),
+			memcpy(t.to + (from - t.from),
+			       w->bytes.bytes + pieces[n].bytes_at + (from - pieces[n].offset),
 			       to - from);
 	}
 }
@@ -312,8 +317,8 @@ static size_t run_length(const struct window *w, size_t i, uint64_t offset, uint
 	uint64_t end = (uint64_t)first->offset + body_run_size(first->length);
 	size_t n = i + 1;
 
-	while (n < w->count && w->views[n].ref.segment == first->segment && w->views[n].ref.offset == end &&
-	       end + w->views[n].ref.length - first->offset <= READ_MAX &&
+	while (n < w->count && w->views[n].ref.segment == first->segment &&
+	       w->views[n].ref.offset == end && end + w->views[n].ref.length - first->offset <= READ_MAX &&
 	       needs_base(w, n, target_of(w, n, offset, buffer, size))) {
 		end += body_run_size(w->views[n].ref.length);
 		n++;
@@ -321,11 +326,12 @@ static size_t run_length(const struct window *w, size_t i, uint64_t offset, uint
 	return n - i;
 }
 
-static int fill_run(struct window *w, size_t i, size_t count, uint64_t offset, uint8_t *buffer, size_t size,
-		    uint8_t *scratch, uint8_t *spare)
+static int fill_run(struct window *w, size_t i, size_t count, uint64_t offset, uint8_t *buffer,
+		    size_t size, uint8_t *scratch, uint8_t *spare)
 {
 	const struct body_ref *first = &w->views[i].ref, *last = &w->views[i + count - 1].ref;
-	int r = read_place(w->e, first->segment, first->offset, scratch, last->offset + last->length - first->offset);
+	int r = read_place(w->e, first->segment, first->offset, scratch,
+			   last->offset + last->length - first->offset);
 
 	for (size_t n = i; n < i + count && r == 0; n++)
 		r = fill_base(w, n, target_of(w, n, offset, buffer, size),
@@ -469,8 +475,8 @@ static int next_candidate(struct window *w, uint64_t index, uint64_t *ret_index)
 	index_reader_rest(w->reader);
 	if (r < 0)
 		return r;
-	if (r == 0 && key_parse(&e->codec, row.key, row.key_size, &parts) == 0 && parts.kind == KEY_KIND_BODY &&
-	    parts.id == w->body) {
+	if (r == 0 && key_parse(&e->codec, row.key, row.key_size, &parts) == 0 &&
+	    parts.kind == KEY_KIND_BODY && parts.id == w->body) {
 		uint64_t first = parts.seq * BODY_GROUP;
 
 		first = util_max(first, index);

@@ -11,8 +11,8 @@
 
 static const uint8_t *const state_key = (const uint8_t *)INDEX_STATE_KEY;
 
-static int put_value(struct engine_local *e, const uint8_t *key, size_t key_size, const struct value_head *head,
-		     const uint8_t *attrs, const uint8_t *content)
+static int put_value(struct engine_local *e, const uint8_t *key, size_t key_size,
+		     const struct value_head *head, const uint8_t *attrs, const uint8_t *content)
 {
 	buffer_reset(&e->value);
 	value_seal(e->keys, key, key_size, head, attrs, content, &e->value);
@@ -24,8 +24,8 @@ static int put_value(struct engine_local *e, const uint8_t *key, size_t key_size
 	return index_put(e->index, key, key_size, e->value.bytes, e->value.size);
 }
 
-int local_put_attrs(struct engine_local *e, const uint8_t *key, size_t key_size, uint64_t version, const void *attrs,
-		    size_t attrs_size)
+int local_put_attrs(struct engine_local *e, const uint8_t *key, size_t key_size, uint64_t version,
+		    const void *attrs, size_t attrs_size)
 {
 	struct value_head head = { .version = version, .attrs_size = (uint32_t)attrs_size };
 
@@ -151,8 +151,10 @@ int local_anchor(struct engine_local *e, bool clean)
 	pthread_mutex_unlock(&e->commit);
 	if (r == -EROFS)
 		return local_fail(e, -EIO, "a journal record could neither be written nor taken back");
-	if (r == 0)
+	if (r == 0) {
 		e->anchor_unsynced = true;
+		e->anchor_owed = false;
+	}
 	return r;
 }
 
@@ -187,7 +189,9 @@ static int rotate(struct engine_local *e)
 	if (r == 0 && e->open->last_seq)
 		r = journal_turn(e->journal, e->last_seq);
 	if (r == 0) {
+		/* The header too must be on disk before the next turn. */
 		e->journal_dirty[journal_current(e->journal)] = true;
+		e->anchor_unsynced = true;
 		count = segments_ends(e->segments, ends);
 		e->ends_count = 0;
 		for (size_t i = 0; i < count; i++)
@@ -238,7 +242,8 @@ static int write_items(struct engine_local *e, struct overlay *o)
 		if (item->deleted)
 			r = index_delete(e->index, item->key, item->key_size);
 		else
-			r = put_value(e, item->key, item->key_size, &head, item->value, item->value + item->attrs_size);
+			r = put_value(e, item->key, item->key_size, &head, item->value,
+				      item->value + item->attrs_size);
 		if (r < 0)
 			break;
 	}
@@ -314,10 +319,12 @@ static int commit(struct engine_local *e, struct overlay *o)
 	r = write_all(e, o);
 	if (r == 0 && segments_sync(e->segments, true) < 0)
 		r = local_fail(e, -EIO, "file data could not be synced to the disk");
-	if (r < 0)
+	if (r < 0) {
 		index_write_abort(e->index);
-	else
+	} else {
+		e->anchor_owed = true;
 		r = index_write_commit(e->index);
+	}
 	if (r < 0) {
 		local_free_aborted(e);
 		return r;
@@ -338,7 +345,9 @@ static int commit_failed(struct engine_local *e, int r)
 {
 	if (r == -ENOSPC || r == -EDQUOT || r == -ENOMEM || r == -EMFILE)
 		return r;
-	return local_fail(e, r, r == -EBADMSG ? "the database is damaged" : "the database could not be written or synced");
+	return local_fail(e, r,
+			  r == -EBADMSG ? "the database is damaged" :
+					  "the database could not be written or synced");
 }
 
 /* Commits and drops the sealed generation, or commits what else there is. */
@@ -357,9 +366,11 @@ static int commit_sealed(struct engine_local *e)
 
 int local_checkpoint_run(struct engine_local *e)
 {
-	/* One that did not come about the last time goes first. */
-	int r = e->sealed ? commit_sealed(e) : 0;
+	/* What did not come about the last time goes first. */
+	int r = e->anchor_owed ? local_anchor(e, false) : 0;
 
+	if (r == 0 && e->sealed)
+		r = commit_sealed(e);
 	if (r == 0)
 		r = rotate(e);
 	if (r < 0 || (r == 1 && !e->forget_ns && !e->free_bodies))
@@ -368,25 +379,54 @@ int local_checkpoint_run(struct engine_local *e)
 	return commit_sealed(e);
 }
 
-int local_checkpoint_replayed(struct engine_local *e)
+static int commit_replayed(struct engine_local *e)
 {
-	struct overlay *fresh;
-	int r = 0;
+	struct overlay *fresh = overlay_new();
+	int r;
 
-	if (e->open->last_seq) {
-		fresh = overlay_new();
-		if (!fresh)
-			return -ENOMEM;
-		e->sealed = e->open;
-		e->open = fresh;
-		r = commit(e, e->sealed);
-		if (r < 0)
-			return r;
+	if (!fresh)
+		return -ENOMEM;
+	e->sealed = e->open;
+	e->open = fresh;
+	r = commit(e, e->sealed);
+	if (r == 0)
 		drop_sealed(e);
-	}
-	r = journal_turn(e->journal, e->last_seq);
+	return r;
+}
+
+/* A new use of a journal that begins with the anchor of the index as it is, on disk. */
+static int turn_and_anchor(struct engine_local *e)
+{
+	int r = journal_turn(e->journal, e->last_seq);
+
 	if (r == 0)
 		r = local_anchor(e, false);
+	return r == 0 ? sync_journals(e) : r;
+}
+
+/*
+ * When the last process ended between a commit and its anchor, the anchor must be
+ * there before the next commit. It goes into a new use of the file that the log
+ * does not need: the records to be replayed are all in the other one, since no
+ * journal is turned to while an anchor is owed.
+ */
+int local_checkpoint_replayed(struct engine_local *e)
+{
+	bool both = e->applied_seq < journal_base_seq(e->journal) &&
+		    journal_base_seq(e->journal) <= e->last_seq;
+	bool turned = false;
+	int r = 0;
+
+	if (e->anchor_owed && e->open->last_seq && !both) {
+		r = turn_and_anchor(e);
+		turned = true;
+	}
+	if (r == 0 && e->open->last_seq)
+		r = commit_replayed(e);
+	if (r == 0 && turned)
+		r = local_anchor(e, false);
+	else if (r == 0)
+		r = turn_and_anchor(e);
 	if (r == 0)
 		r = sync_journals(e);
 	refresh_space(e);

@@ -65,7 +65,8 @@ static void add_change(struct attempt *a, const struct change *change)
 }
 
 /* Seals `count` whole chunks into one place of a segment. */
-static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const uint8_t *bytes, size_t count)
+static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const uint8_t *bytes,
+			size_t count)
 {
 	struct engine_local *e = a->e;
 	uint64_t stream = index >= SEGMENT_OWN_FROM / BODY_CHUNK_SIZE ? body : SEGMENT_STREAM_SHARED;
@@ -79,8 +80,8 @@ static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const 
 	for (size_t i = 0; i < count; i++) {
 		refs[i].length = BODY_CHUNK_SIZE;
 		refs[i].units = BODY_UNITS_ALL;
-		body_chunk_seal(e->keys, body, index + i, bytes + i * BODY_CHUNK_SIZE, cipher + i * BODY_CHUNK_SIZE,
-				&refs[i]);
+		body_chunk_seal(e->keys, body, index + i, bytes + i * BODY_CHUNK_SIZE,
+				cipher + i * BODY_CHUNK_SIZE, &refs[i]);
 	}
 	r = segments_append(e->segments, stream, cipher, count * BODY_CHUNK_SIZE, &segment, &offset);
 	if (r < 0)
@@ -88,7 +89,10 @@ static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const 
 	for (size_t i = 0; i < count; i++) {
 		refs[i].segment = segment;
 		refs[i].offset = offset + (uint32_t)i * BODY_CHUNK_SIZE;
-		add_change(a, &(struct change){ .kind = CHANGE_CHUNK, .body = body, .index = index + i, .ref = refs[i] });
+		add_change(a, &(struct change){ .kind = CHANGE_CHUNK,
+						.body = body,
+						.index = index + i,
+						.ref = refs[i] });
 	}
 	return 0;
 }
@@ -386,8 +390,9 @@ static int check_ranges(struct attempt *a)
  * What the index says of a counter item: zeros when there is none, or none that
  * can be read, which a recount will find. -EBADMSG if it is some other item.
  */
-static int counters_from_index(struct engine_local *e, struct index_reader *reader, const struct change *change,
-			       uint8_t ret_counters[COUNTERS_SIZE], uint64_t *ret_version)
+static int counters_from_index(struct engine_local *e, struct index_reader *reader,
+			       const struct change *change, uint8_t ret_counters[COUNTERS_SIZE],
+			       uint64_t *ret_version)
 {
 	_cleanup_(buffer_release) struct buffer b = { 0 };
 	uint8_t counters[COUNTERS_SIZE];
@@ -443,13 +448,14 @@ static int counters_touch(struct engine_local *e, struct index_reader *reader, c
 	if (r < 0 || here)
 		return r;
 	pthread_mutex_lock(&e->maps);
-	overlay_put(e->open, change->key, change->key_size, change->partition_size, version, counters, COUNTERS_SIZE,
-		    NULL, 0);
+	overlay_put(e->open, change->key, change->key_size, change->partition_size, version,
+		    counters, COUNTERS_SIZE, NULL, 0);
 	pthread_mutex_unlock(&e->maps);
 	return 0;
 }
 
-static int touch_all_counters(struct engine_local *e, struct index_reader *reader, const struct buffer *record)
+static int touch_all_counters(struct engine_local *e, struct index_reader *reader,
+			      const struct buffer *record)
 {
 	struct reader changes = { .bytes = record->bytes, .size = record->size };
 	struct change change;
@@ -492,8 +498,8 @@ static void apply_change(struct overlay *o, const struct change *c, uint64_t seq
 {
 	switch (c->kind) {
 	case CHANGE_PUT:
-		overlay_put(o, c->key, c->key_size, c->partition_size, seq, c->attrs, c->attrs_size, c->content,
-			    c->content_size);
+		overlay_put(o, c->key, c->key_size, c->partition_size, seq, c->attrs, c->attrs_size,
+			    c->content, c->content_size);
 		break;
 	case CHANGE_DELETE:
 		overlay_delete(o, c->key, c->key_size, c->partition_size, seq);
@@ -590,7 +596,8 @@ static int admit_space(struct attempt *a)
 
 	pthread_mutex_lock(&e->maps);
 	if (e->sealed) {
-		pending[1] = (struct space_pending){ .items = e->sealed->count, .bytes = e->sealed->bytes };
+		pending[1] = (struct space_pending){ .items = e->sealed->count,
+						     .bytes = e->sealed->bytes };
 		promised += e->sealed->patched;
 	}
 	pthread_mutex_unlock(&e->maps);
@@ -598,7 +605,8 @@ static int admit_space(struct attempt *a)
 		r = -ENOSPC;
 	else if (a->patches)
 		r = segments_reserve(e->segments, SEGMENT_STREAM_MERGE,
-				     promised * BODY_CHUNK_SIZE + (a->purpose == STORE_GROWING ? MERGE_RELEASING : 0));
+				     promised * BODY_CHUNK_SIZE +
+					     (a->purpose == STORE_GROWING ? MERGE_RELEASING : 0));
 	if (r != -ENOSPC || a->waited)
 		return r;
 	/* What is pending takes room until it is committed, and what was freed gives some back. */
@@ -649,7 +657,8 @@ static int write_record(struct attempt *a)
 		r = touch_all_counters(e, a->reader, &a->record);
 	if (r < 0)
 		return r;
-	r = journal_append(e->journal, JOURNAL_CHANGES, seq, e->durable_seq, a->record.bytes, a->record.size);
+	r = journal_append(e->journal, JOURNAL_CHANGES, seq, e->durable_seq, a->record.bytes,
+			   a->record.size);
 	if (r == -EROFS)
 		return local_fail(e, -EIO, "a journal record could neither be written nor taken back");
 	if (r < 0)
@@ -708,8 +717,8 @@ static void release_chunks(struct attempt *a)
 	}
 }
 
-int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops, size_t count,
-		   uint64_t *ret_version)
+int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops,
+		   size_t count, uint64_t *ret_version)
 {
 	struct engine_local *e = local_of(engine);
 	struct attempt a = { .e = e, .purpose = purpose, .ops = ops, .count = count };

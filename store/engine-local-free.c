@@ -14,7 +14,8 @@
 #define GROUPS_A_COMMIT 1024 /* BODY items of freed bodies walked in one commit */
 #define PUNCH_RUNS 4096 /* given back in one round */
 #define PUNCH_JOIN (UINT64_C(64) << 20) /* neighbours are punched together up to this */
-#define ACTIVE_MAX (UINT64_C(4) << 20) /* bytes that may wait in a segment that is being appended to */
+#define ACTIVE_MAX \
+	(UINT64_C(4) << 20) /* bytes that may wait in a segment that is being appended to */
 #define FREE_RUN_SIZE 4
 
 static int append_run(struct buffer *b, const struct body_run *run)
@@ -65,7 +66,8 @@ static int put_runs(struct engine_local *e)
 	for (size_t i = 0; i < count && r == 0;) {
 		struct body_run run = runs[i++];
 
-		while (i < count && runs[i].segment == run.segment && runs[i].offset <= run.offset + run.length) {
+		while (i < count && runs[i].segment == run.segment &&
+		       runs[i].offset <= run.offset + run.length) {
 			uint32_t end = runs[i].offset + runs[i].length;
 
 			run.length = util_max(run.offset + run.length, end) - run.offset;
@@ -95,7 +97,8 @@ static int release_group(struct engine_local *e, const struct index_row *row)
 	struct value_head head;
 	int r = 0;
 
-	if (value_head(row->value, row->value_size, &head) < 0 || head.attrs_size > sizeof(plain) || head.content_size ||
+	if (value_head(row->value, row->value_size, &head) < 0 || head.attrs_size > sizeof(plain) ||
+	    head.content_size ||
 	    value_unseal(e->keys, row->key, row->key_size, row->value, row->value_size, true, plain) < 0 ||
 	    body_group_decode(plain, head.attrs_size, &group) < 0)
 		return 0;
@@ -208,15 +211,16 @@ struct round {
 	bool more;
 };
 
-static int read_run(struct engine_local *e, const struct index_row *row, const struct key_parts *parts,
-		    struct round *round)
+static int read_run(struct engine_local *e, const struct index_row *row,
+		    const struct key_parts *parts, struct round *round)
 {
 	uint8_t plain[FREE_RUN_SIZE];
 	struct value_head head;
 	struct body_run run = { .segment = (uint32_t)parts->id, .offset = (uint32_t)parts->seq };
 
 	/* A damaged one is left for a check to name: how long the run is, only it knew. */
-	if (value_head(row->value, row->value_size, &head) < 0 || head.attrs_size != FREE_RUN_SIZE || head.content_size ||
+	if (value_head(row->value, row->value_size, &head) < 0 ||
+	    head.attrs_size != FREE_RUN_SIZE || head.content_size ||
 	    value_unseal(e->keys, row->key, row->key_size, row->value, row->value_size, true, plain) < 0)
 		return 0;
 	run.length = util_get_le32(plain);

@@ -35,7 +35,8 @@ static int unseal_group(struct merge *m, const struct key *key)
 	if (r == 0 && (head.attrs_size > sizeof(plain) || head.content_size))
 		r = -EBADMSG;
 	if (r == 0)
-		r = value_unseal(m->e->keys, key->bytes, key->size, m->plain.bytes, m->plain.size, true, plain);
+		r = value_unseal(m->e->keys, key->bytes, key->size, m->plain.bytes, m->plain.size,
+				 true, plain);
 	return r == 0 ? body_group_decode(plain, head.attrs_size, &m->group) : r;
 }
 
@@ -139,7 +140,8 @@ static void image_extents(struct merge *m, const struct overlay_chunk *chunk)
 }
 
 /* Seals the image's `units`, of which data goes as far as `end`, and appends them. */
-static int write_image(struct merge *m, uint64_t index, uint8_t units, uint32_t end, struct body_ref *ret_ref)
+static int write_image(struct merge *m, uint64_t index, uint8_t units, uint32_t end,
+		       struct body_ref *ret_ref)
 {
 	struct body_ref ref = { .units = units };
 	struct body_run run;
@@ -147,7 +149,8 @@ static int write_image(struct merge *m, uint64_t index, uint8_t units, uint32_t 
 
 	ref.length = body_compact(units, end, m->image);
 	body_chunk_seal(m->e->keys, m->body, index, m->image, m->cipher, &ref);
-	r = segments_append(m->e->segments, SEGMENT_STREAM_MERGE, m->cipher, ref.length, &ref.segment, &ref.offset);
+	r = segments_append(m->e->segments, SEGMENT_STREAM_MERGE, m->cipher, ref.length,
+			    &ref.segment, &ref.offset);
 	if (r < 0)
 		return r;
 	run = (struct body_run){ ref.segment, ref.offset, body_run_size(ref.length) };
@@ -240,15 +243,17 @@ static int merge_hole(struct merge *m, const struct overlay_hole *hole)
 		r = index_write_seek(m->e->index, key.bytes, key.size, true, &row);
 		if (r != 0)
 			return r < 0 ? r : 0;
-		if (key_parse(&m->e->codec, row.key, row.key_size, &parts) < 0 || parts.kind != KEY_KIND_BODY ||
-		    parts.id != m->body || parts.seq * BODY_GROUP >= hole->to)
+		if (key_parse(&m->e->codec, row.key, row.key_size, &parts) < 0 ||
+		    parts.kind != KEY_KIND_BODY || parts.id != m->body ||
+		    parts.seq * BODY_GROUP >= hole->to)
 			return 0;
 		number = parts.seq;
 		r = group_load(m, number);
 		if (r == 0)
 			r = clear_refs(m, hole->from, hole->to);
 		/* A damaged group that the hole covers whole goes too; what it named is lost to the disk until a check. */
-		else if (r == 1 && number * BODY_GROUP >= hole->from && (number + 1) * BODY_GROUP <= hole->to)
+		else if (r == 1 && number * BODY_GROUP >= hole->from &&
+			 (number + 1) * BODY_GROUP <= hole->to)
 			r = group_remove(m, number);
 		if (r < 0)
 			return r;
@@ -264,7 +269,8 @@ static int merge_body(struct merge *m, struct overlay *o, struct overlay_body *b
 	m->loaded = false;
 	for (const struct overlay_hole *h = body->holes; h && r == 0; h = h->next)
 		r = merge_hole(m, h);
-	for (struct overlay_chunk *c = overlay_chunk_seek(o, body->id, 0); c && r == 0; c = overlay_chunk_step(c))
+	for (struct overlay_chunk *c = overlay_chunk_seek(o, body->id, 0); c && r == 0;
+	     c = overlay_chunk_step(c))
 		r = merge_chunk(m, c);
 	return r == 0 ? group_store(m) : r;
 }

@@ -9,12 +9,13 @@
 #define PAGE_ROWS 256 /* where the caller has no wish */
 #define PAGE_ROWS_MAX 4096
 #define PAGE_BYTES (UINT32_C(1) << 20) /* a page ends when it has so many */
-#define OVERLAY_SURPLUS 64 /* entries of the overlay copied beyond the limit: tombstones yield no row */
+#define OVERLAY_SURPLUS \
+	64 /* entries of the overlay copied beyond the limit: tombstones yield no row */
 
 /* ---- one item ---------------------------------------------------------- */
 
-static int value_make(uint64_t version, size_t attrs_size, size_t content_size, bool attributes_only,
-		      struct store_value *ret_value)
+static int value_make(uint64_t version, size_t attrs_size, size_t content_size,
+		      bool attributes_only, struct store_value *ret_value)
 {
 	size_t size = attrs_size + (attributes_only ? 0 : content_size);
 	/* One byte more: what is empty is not NULL. */
@@ -33,7 +34,8 @@ static int value_make(uint64_t version, size_t attrs_size, size_t content_size, 
 	return 0;
 }
 
-static int value_from_overlay(const struct overlay_item *item, bool attributes_only, struct store_value *ret_value)
+static int value_from_overlay(const struct overlay_item *item, bool attributes_only,
+			      struct store_value *ret_value)
 {
 	int r;
 
@@ -72,7 +74,8 @@ static struct overlay_item *find_in_overlay(struct engine_local *e, const uint8_
 	return !item && e->sealed ? overlay_find(e->sealed, key, key_size) : item;
 }
 
-int local_get(struct engine *engine, const struct key *key, bool attributes_only, struct store_value *ret_value)
+int local_get(struct engine *engine, const struct key *key, bool attributes_only,
+	      struct store_value *ret_value)
 {
 	struct engine_local *e = local_of(engine);
 	_cleanup_(buffer_release) struct buffer b = { 0 };
@@ -217,8 +220,8 @@ static void copy_overlay(struct scan *s)
 	}
 }
 
-static void add_row(struct scan *s, size_t key_at, size_t key_size, size_t value_at, const struct value_head *head,
-		    bool damaged)
+static void add_row(struct scan *s, size_t key_at, size_t key_size, size_t value_at,
+		    const struct value_head *head, bool damaged)
 {
 	struct store_row row = {
 		.key = (const uint8_t *)key_at,
@@ -260,8 +263,8 @@ static void row_from_index(struct scan *s)
 	buffer_append(&s->bytes, row->key, row->key_size);
 	value = buffer_append(&s->bytes, NULL, value_size);
 	if (!damaged && value)
-		damaged = value_unseal(s->e->keys, row->key, row->key_size, row->value, row->value_size,
-				       s->query->attributes_only, value) < 0;
+		damaged = value_unseal(s->e->keys, row->key, row->key_size, row->value,
+				       row->value_size, s->query->attributes_only, value) < 0;
 	if (damaged)
 		head = (struct value_head){ 0 };
 	add_row(s, key_at, row->key_size, key_at + row->key_size, &head, damaged);
@@ -279,7 +282,8 @@ static int first_index_row(struct scan *s)
 	bool inclusive;
 	const struct key *start = start_of(s->query, &inclusive);
 
-	return take_index_row(s, index_seek(s->reader, start->bytes, start->size, inclusive, s->query->reverse, &s->row));
+	return take_index_row(s, index_seek(s->reader, start->bytes, start->size, inclusive,
+					    s->query->reverse, &s->row));
 }
 
 static int next_index_row(struct scan *s)
@@ -289,7 +293,8 @@ static int next_index_row(struct scan *s)
 
 static const struct copied *next_copied(const struct scan *s)
 {
-	return s->copied_next < s->copied_count ? (struct copied *)s->copied.bytes + s->copied_next : NULL;
+	return s->copied_next < s->copied_count ? (struct copied *)s->copied.bytes + s->copied_next :
+						  NULL;
 }
 
 /* Which of both comes first: negative the index, positive the overlay, 0 both. */
@@ -378,7 +383,9 @@ static int make_page(struct scan *s, struct store_page *ret_page)
 
 			row->key = bytes + (size_t)row->key;
 			row->value.attrs = bytes + (size_t)row->value.attrs;
-			row->value.content = s->query->attributes_only ? NULL : row->value.attrs + row->value.attrs_size;
+			row->value.content = s->query->attributes_only ?
+						     NULL :
+						     row->value.attrs + row->value.attrs_size;
 			if (s->query->attributes_only)
 				row->value.content_size = 0;
 		}
@@ -432,7 +439,8 @@ static void key_set(struct engine_local *e, const uint8_t *bytes, size_t size, s
 static struct overlay_item *next_live(struct engine_local *e, const uint8_t *from, size_t from_size)
 {
 	struct overlay_item *upper = overlay_seek(e->open, from, from_size, true, false);
-	struct overlay_item *lower = e->sealed ? overlay_seek(e->sealed, from, from_size, true, false) : NULL;
+	struct overlay_item *lower =
+		e->sealed ? overlay_seek(e->sealed, from, from_size, true, false) : NULL;
 	struct overlay_item *item;
 
 	while ((item = first_of(upper, lower, false))) {

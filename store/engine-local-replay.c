@@ -13,7 +13,8 @@
 static int damaged(struct store_open_report *report, const char *what)
 {
 	snprintf(report->text, sizeof(report->text),
-		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`", what);
+		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`",
+		 what);
 	return STORE_DAMAGED;
 }
 
@@ -30,7 +31,8 @@ static bool meta_matches(struct engine_local *e, const struct journal_anchor *an
 }
 
 /* The index is at the anchor's commit, or one further, when the process ended between commit and anchor. */
-static int check_anchor(struct engine_local *e, const struct journal_state *state, struct store_open_report *report)
+static int check_anchor(struct engine_local *e, const struct journal_state *state,
+			struct store_open_report *report)
 {
 	struct index_facts facts;
 	int r;
@@ -46,6 +48,7 @@ static int check_anchor(struct engine_local *e, const struct journal_state *stat
 		return damaged(report, "the journal is older than its database");
 	if (!meta_matches(e, &state->anchor) || e->applied_seq < state->anchor.applied_seq)
 		return damaged(report, "the database's first pages are not those that were written last");
+	e->anchor_owed = facts.commit > state->anchor.commit;
 	return 0;
 }
 
@@ -102,10 +105,12 @@ int local_replay(struct engine_local *e, struct store_open_report *report, bool 
 		return r;
 	e->last_seq = e->applied_seq;
 	e->durable_seq = e->applied_seq;
-	r = journal_replay(e->journal, e->applied_seq, util_max(state.durable_seq, e->applied_seq), apply, e);
+	r = journal_replay(e->journal, e->applied_seq, util_max(state.durable_seq, e->applied_seq),
+			   apply, e);
 	journal_replayed(e->journal);
 	if (r == -EBADMSG)
-		return damaged(report, "a journal record does not say what a program of this version writes");
+		return damaged(report,
+			       "a journal record does not say what a program of this version writes");
 	*ret_clean = state.clean && e->open->last_seq == 0;
 	return r;
 }

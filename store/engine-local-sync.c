@@ -272,7 +272,8 @@ static bool wait_for_work(struct engine_local *e)
 	struct local_control *c = &e->control;
 
 	for (;;) {
-		int64_t now_ns = clock_ns(CLOCK_MONOTONIC), checkpoint_ns = checkpoint_due(e), sync_ns = 0, due_ns;
+		int64_t now_ns = clock_ns(CLOCK_MONOTONIC), checkpoint_ns = checkpoint_due(e),
+			sync_ns = 0, due_ns;
 
 		if (c->requested || c->stop)
 			return true;

@@ -54,8 +54,8 @@ static int check_row(struct walk *w, const struct index_row *row)
 	buffer_append(&w->last, row->key, row->key_size);
 	if (key_parse(&w->codec, row->key, row->key_size, &parts) < 0)
 		return say(w, "the database has a key that no program wrote");
-	if (index_get(w->again, row->key, row->key_size, 0, &w->value) != 0 || w->value.size != row->value_size ||
-	    memcmp(w->value.bytes, row->value, row->value_size))
+	if (index_get(w->again, row->key, row->key_size, 0, &w->value) != 0 ||
+	    w->value.size != row->value_size || memcmp(w->value.bytes, row->value, row->value_size))
 		return say(w, "an item of the database cannot be found by its key");
 	w->count++;
 	if (row->value_size < VALUE_HEAD_SIZE || !value_key_holds(row->key, row->key_size, row->value))
@@ -67,7 +67,8 @@ static int check_row(struct walk *w, const struct index_row *row)
 	buffer_reset(&w->plain);
 	if (!buffer_append(&w->plain, NULL, (size_t)head.attrs_size + head.content_size + 1))
 		return -ENOMEM;
-	if (value_unseal(w->keys, row->key, row->key_size, row->value, row->value_size, false, w->plain.bytes) < 0)
+	if (value_unseal(w->keys, row->key, row->key_size, row->value, row->value_size, false,
+			 w->plain.bytes) < 0)
 		w->verdict->unreadable++;
 	return w->last.failed ? -ENOMEM : 0;
 }
@@ -177,7 +178,8 @@ static int collect(pid_t pid, int fd, struct local_verdict *ret_verdict)
 	return 0;
 }
 
-int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes, struct local_verdict *ret_verdict)
+int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes,
+		 struct local_verdict *ret_verdict)
 {
 	int pipe_fds[2], r;
 	pid_t pid;

@@ -40,7 +40,8 @@ static int put_first_state(int dir_fd, const struct keyring *keys)
 	return r;
 }
 
-int engine_local_create(int dir_fd, const struct keyring *keyring, const struct store_create_options *options)
+int engine_local_create(int dir_fd, const struct keyring *keyring,
+			const struct store_create_options *options)
 {
 	int r = segments_create(dir_fd);
 
@@ -186,7 +187,8 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 	e->codec.sealed_names = keys->sealed_names;
 	memcpy(e->codec.token_key, keys->keys[SEAL_TOKEN].bytes, KEY_TOKEN_SIZE);
 	e->read_only = options->read_only;
-	e->generation_bytes = options->generation_bytes ? options->generation_bytes : LOCAL_GENERATION_BYTES;
+	e->generation_bytes = options->generation_bytes ? options->generation_bytes :
+							  LOCAL_GENERATION_BYTES;
 	e->dir_fd = -1;
 	init_locks(e);
 	e->open = overlay_new();
@@ -199,11 +201,13 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 static int damaged(struct store_open_report *report, const char *what)
 {
 	snprintf(report->text, sizeof(report->text),
-		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`", what);
+		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`",
+		 what);
 	return STORE_DAMAGED;
 }
 
-static int verify(struct engine_local *e, const struct store_open_options *options, struct store_open_report *report)
+static int verify(struct engine_local *e, const struct store_open_options *options,
+		  struct store_open_report *report)
 {
 	struct local_verdict verdict;
 	int r = local_verify(e->dir_fd, e->keys, options->map_bytes, &verdict);
@@ -297,8 +301,8 @@ static int open_engine(struct engine_local *e, const struct store_open_options *
 		return r;
 	e->applied_seq = state.applied_seq;
 	r = local_replay(e, report, &clean);
-	if (r == 0 && !clean && !options->verify && index_probe(e->dir_fd, &size) == 0 && size >= VERIFY_ALWAYS &&
-	    size < VERIFY_UNCLEAN)
+	if (r == 0 && !clean && !options->verify && index_probe(e->dir_fd, &size) == 0 &&
+	    size >= VERIFY_ALWAYS && size < VERIFY_UNCLEAN)
 		r = verify(e, options, report);
 	if (r != 0 || e->read_only)
 		return r;

@@ -31,7 +31,8 @@
 
 #define LOCAL_GENERATION_BYTES (UINT64_C(24) << 20)
 #define LOCAL_GENERATION_ITEMS 8000
-#define LOCAL_PATCH_BYTES (UINT32_C(32) << 10) /* data of one transaction up to this rides in its record */
+#define LOCAL_PATCH_BYTES \
+	(UINT32_C(32) << 10) /* data of one transaction up to this rides in its record */
 
 /* What the thread is to do; by `control`. */
 struct local_control {
@@ -93,7 +94,8 @@ struct engine_local {
 	uint64_t applied_seq;
 	struct segment_end ends[SEGMENT_STREAMS]; /* streams when the last generation was sealed, the merges' apart */
 	size_t ends_count;
-	bool anchor_unsynced; /* the anchor of the last commit is not on disk */
+	bool anchor_owed; /* the last commit has no anchor yet */
+	bool anchor_unsynced; /* the anchor of the last commit, or the header of the current journal, is not on disk */
 	struct buffer value; /* scratch */
 	struct buffer merged; /* struct body_run: written by the checkpoint that is under way */
 	struct buffer released; /* struct body_run: let go by it */
@@ -126,8 +128,8 @@ int local_fail(struct engine_local *e, int error, const char *words);
 
 /* ---- engine-local-commit.c --------------------------------------------- */
 
-int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops, size_t count,
-		   uint64_t *ret_version);
+int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops,
+		   size_t count, uint64_t *ret_version);
 /*
  * Applies the changes of transaction `seq` to the open generation. For replay;
  * no other thread may be there. 0, -EBADMSG, -ENOMEM, -EIO.
@@ -136,18 +138,20 @@ int local_apply(struct engine_local *e, const uint8_t *bytes, size_t size, uint6
 
 /* ---- engine-local-read.c ----------------------------------------------- */
 
-int local_get(struct engine *engine, const struct key *key, bool attributes_only, struct store_value *ret_value);
+int local_get(struct engine *engine, const struct key *key, bool attributes_only,
+	      struct store_value *ret_value);
 int local_query(struct engine *engine, const struct store_query *query, struct store_page *ret_page);
 int local_scan(struct engine *engine, const struct key *from, struct key *ret_key);
 
 /* ---- engine-local-body.c ----------------------------------------------- */
 
 int local_body_read(struct engine *engine, uint64_t body, uint64_t offset, void *buffer, size_t size);
-int local_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data, uint64_t *ret_offset);
+int local_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data,
+		    uint64_t *ret_offset);
 int local_body_usage(struct engine *engine, uint64_t body, uint64_t *ret_bytes);
 /* A whole chunk by its reference: ref->length bytes. 0, -EBADMSG (no such bytes), -EIO, -ENOMEM. */
-int local_chunk_read(struct engine_local *e, uint64_t body, uint64_t index, const struct body_ref *ref,
-		     uint8_t *ret_bytes);
+int local_chunk_read(struct engine_local *e, uint64_t body, uint64_t index,
+		     const struct body_ref *ref, uint8_t *ret_bytes);
 
 /* ---- engine-local-sync.c ----------------------------------------------- */
 
@@ -177,8 +181,8 @@ int local_checkpoint_last(struct engine_local *e);
 /* Appends the anchor of the index's present state. `clean`: the store is being closed. */
 int local_anchor(struct engine_local *e, bool clean);
 /* Seals and puts a value of one box into the transaction being written. */
-int local_put_attrs(struct engine_local *e, const uint8_t *key, size_t key_size, uint64_t version, const void *attrs,
-		    size_t attrs_size);
+int local_put_attrs(struct engine_local *e, const uint8_t *key, size_t key_size, uint64_t version,
+		    const void *attrs, size_t attrs_size);
 
 /* What the engine keeps in the index for itself. */
 struct local_state {
@@ -208,7 +212,8 @@ struct local_verdict {
 };
 
 /* Reads the whole index in a child process, since a damaged one may kill who reads it. 0 or negative errno. */
-int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes, struct local_verdict *ret_verdict);
+int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes,
+		 struct local_verdict *ret_verdict);
 
 /* ---- engine-local-merge.c ------------------------------------------------ */
 

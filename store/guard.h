@@ -22,7 +22,8 @@ void guard_install(void);
 void guard_enter(sigjmp_buf *jump);
 void guard_leave(void);
 
-#define GUARD_ENTER(jump) (sigsetjmp(jump, 0) ? (guard_leave(), true) : (guard_enter(&(jump)), false))
+#define GUARD_ENTER(jump) \
+	(sigsetjmp(jump, 0) ? (guard_leave(), true) : (guard_enter(&(jump)), false))
 
 /*
  * The thread that writes the index cannot go on after such a signal, and must

@@ -49,8 +49,8 @@ struct journal {
 
 const struct seal_key *journal_key(const struct journal *j, enum journal_kind kind);
 /* Everything that a record's seal covers besides its bytes. */
-void journal_record_ad(const struct journal *j, const struct journal_use *use, const uint8_t head[JOURNAL_HEAD_SIZE],
-		       uint8_t ret_ad[JOURNAL_AD_SIZE]);
+void journal_record_ad(const struct journal *j, const struct journal_use *use,
+		       const uint8_t head[JOURNAL_HEAD_SIZE], uint8_t ret_ad[JOURNAL_AD_SIZE]);
 void journal_header_ad(const struct journal *j, unsigned file, uint8_t ret_ad[JOURNAL_HEADER_AD_SIZE]);
 
 #endif

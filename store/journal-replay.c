@@ -22,7 +22,8 @@ static int read_header(struct journal *j, unsigned file, uint64_t offset, struct
 		return -EBADMSG;
 	journal_header_ad(j, file, ad);
 	if (memcmp(block, JOURNAL_MAGIC, 8) || util_get_le32(block + 8) != 1 ||
-	    seal_unbox(journal_key(j, JOURNAL_CHANGES), ad, sizeof(ad), block + 16, sizeof(block) - 16, plain) < 0)
+	    seal_unbox(journal_key(j, JOURNAL_CHANGES), ad, sizeof(ad), block + 16,
+		       sizeof(block) - 16, plain) < 0)
 		return -EBADMSG;
 	memcpy(ret_use->id, plain, JOURNAL_ID_SIZE);
 	memcpy(ret_use->previous, plain + JOURNAL_ID_SIZE, JOURNAL_ID_SIZE);
@@ -99,8 +100,8 @@ static int open_record(struct journal *j, struct journal_file *f, size_t at, str
 	buffer_reset(plain);
 	if (!buffer_append(plain, NULL, util_max(size, (size_t)1)))
 		return -ENOMEM;
-	return seal_unbox(journal_key(j, ret_head->kind), ad, sizeof(ad), bytes + JOURNAL_HEAD_SIZE, size + SEAL_OVERHEAD,
-			  plain->bytes);
+	return seal_unbox(journal_key(j, ret_head->kind), ad, sizeof(ad), bytes + JOURNAL_HEAD_SIZE,
+			  size + SEAL_OVERHEAD, plain->bytes);
 }
 
 static void note_anchor(const struct buffer *plain, size_t size, struct journal_state *state)
@@ -173,7 +174,8 @@ static int examine_file(struct journal *j, struct journal_file *f, struct journa
 		if (head.kind == JOURNAL_ANCHOR)
 			note_anchor(&plain, head.size, state);
 		state->clean = head.kind == JOURNAL_ANCHOR && state->anchor.clean;
-		memcpy(chain, f->bytes + at + JOURNAL_HEAD_SIZE + SEAL_NONCE_SIZE + head.size, SEAL_TAG_SIZE);
+		memcpy(chain, f->bytes + at + JOURNAL_HEAD_SIZE + SEAL_NONCE_SIZE + head.size,
+		       SEAL_TAG_SIZE);
 		at += journal_record_size(head.size);
 	}
 	f->from = JOURNAL_START;
@@ -186,7 +188,8 @@ static void examine_headers(struct journal *j)
 	for (unsigned i = 0; i < JOURNAL_FILES; i++) {
 		struct journal_file *f = &j->files[i];
 
-		f->valid = read_header(j, i, 0, &f->use) == 0 || read_header(j, i, JOURNAL_BLOCK, &f->use) == 0;
+		f->valid = read_header(j, i, 0, &f->use) == 0 ||
+			   read_header(j, i, JOURNAL_BLOCK, &f->use) == 0;
 		f->from = f->to = JOURNAL_START;
 	}
 }
@@ -219,8 +222,8 @@ static int examine_anchors(struct journal *j, struct journal_file *f, struct jou
 	return r;
 }
 
-static int examine_two(struct journal *j, struct journal_file *older, struct journal_file *newer, uint64_t applied_seq,
-		       struct journal_state *state)
+static int examine_two(struct journal *j, struct journal_file *older, struct journal_file *newer,
+		       uint64_t applied_seq, struct journal_state *state)
 {
 	int r;
 
@@ -277,7 +280,8 @@ int journal_examine(struct journal *j, uint64_t applied_seq, struct journal_stat
 	return 0;
 }
 
-static int replay_file(struct journal *j, struct journal_file *f, uint64_t applied_seq, uint64_t durable_seq,
+static int replay_file(struct journal *j, struct journal_file *f, uint64_t applied_seq,
+		       uint64_t durable_seq,
 		       int (*apply)(void *data, const struct journal_record *record), void *data)
 {
 	_cleanup_(buffer_release) struct buffer plain = { 0 };

@@ -16,8 +16,8 @@ const struct seal_key *journal_key(const struct journal *j, enum journal_kind ki
 	return &j->keys->keys[kind == JOURNAL_ANCHOR ? SEAL_ANCHOR : SEAL_JOURNAL];
 }
 
-void journal_record_ad(const struct journal *j, const struct journal_use *use, const uint8_t head[JOURNAL_HEAD_SIZE],
-		       uint8_t ret_ad[JOURNAL_AD_SIZE])
+void journal_record_ad(const struct journal *j, const struct journal_use *use,
+		       const uint8_t head[JOURNAL_HEAD_SIZE], uint8_t ret_ad[JOURNAL_AD_SIZE])
 {
 	memcpy(ret_ad, j->keys->store_id, KEYRING_STORE_ID_SIZE);
 	memcpy(ret_ad + KEYRING_STORE_ID_SIZE, use->id, JOURNAL_ID_SIZE);
@@ -111,7 +111,8 @@ int journal_create(int dir_fd, const struct keyring *keys)
 static int open_file(int dir_fd, const char *name, uint64_t size, bool read_only)
 {
 	struct stat st;
-	int fd = openat(dir_fd, name, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(dir_fd, name,
+			(read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
 		return errno == ENOENT ? -EBADMSG : -errno;
@@ -161,22 +162,28 @@ unsigned journal_current(const struct journal *j)
 	return j->current;
 }
 
+uint64_t journal_base_seq(const struct journal *j)
+{
+	return j->files[j->current].use.base_seq;
+}
+
 int journal_turn(struct journal *j, uint64_t base_seq)
 {
-	unsigned other = !j->current;
-	struct journal_file *from = &j->files[j->current];
-	struct journal_file *to = &j->files[other];
-	struct journal_use use = { .base_seq = base_seq, .number = from->use.number + 1 };
+	/* A current use that begins beyond never counted: it is replaced, or the log would have a gap before it for good. */
+	unsigned target = base_seq < journal_base_seq(j) ? j->current : !j->current;
+	struct journal_file *from = &j->files[!target];
+	struct journal_file *to = &j->files[target];
+	struct journal_use use = { .base_seq = base_seq, .number = j->files[j->current].use.number + 1 };
 	int r;
 
 	memcpy(use.previous, from->use.id, JOURNAL_ID_SIZE);
 	seal_random(use.id, sizeof(use.id));
-	r = write_header(j, other, &use);
+	r = write_header(j, target, &use);
 	if (r < 0)
 		return r;
 	to->use = use;
 	to->valid = true;
-	j->current = other;
+	j->current = target;
 	j->at = JOURNAL_START;
 	memcpy(j->chain, use.id, sizeof(j->chain));
 	return 0;
@@ -198,8 +205,8 @@ size_t journal_capacity(const struct journal *j)
 	return j->size - JOURNAL_START;
 }
 
-static void fill_head(const struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq, size_t size,
-		      uint8_t head[JOURNAL_HEAD_SIZE])
+static void fill_head(const struct journal *j, enum journal_kind kind, uint64_t seq,
+		      uint64_t durable_seq, size_t size, uint8_t head[JOURNAL_HEAD_SIZE])
 {
 	util_put_le32(head, JOURNAL_RECORD_MAGIC);
 	util_put_le32(head + 4, (uint32_t)size);
@@ -219,8 +226,8 @@ static int take_back(struct journal *j, int error)
 	return write_all(j->files[j->current].fd, nothing, size, j->at) < 0 ? -EROFS : error;
 }
 
-int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq, const void *bytes,
-		   size_t size)
+int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq,
+		   const void *bytes, size_t size)
 {
 	const struct journal_use *use = &j->files[j->current].use;
 	size_t record_size = journal_record_size(size);
@@ -249,7 +256,8 @@ int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint
 	return 0;
 }
 
-int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq, const struct journal_anchor *anchor)
+int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq,
+			  const struct journal_anchor *anchor)
 {
 	uint8_t bytes[JOURNAL_ANCHOR_SIZE];
 

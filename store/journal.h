@@ -49,7 +49,12 @@ void journal_close(struct journal *j); /* takes NULL */
 
 /* The file that records go to, and the other one. */
 unsigned journal_current(const struct journal *j);
-/* Turns to the other file: a new use of it, whose first record will be base_seq + 1. 0 or negative errno. */
+/* The transaction before the first of the current file. */
+uint64_t journal_base_seq(const struct journal *j);
+/*
+ * Begins a new use, whose first record will be base_seq + 1: of the other file; or,
+ * where the log was cut before the current one begins, of that. 0 or negative errno.
+ */
 int journal_turn(struct journal *j, uint64_t base_seq);
 /* Bytes of records that still fit into the current file. */
 size_t journal_room(const struct journal *j);
@@ -60,9 +65,10 @@ size_t journal_record_size(size_t size);
  * 0, or a negative errno and nothing was appended. After -EROFS the file is in a
  * state that no further record may follow.
  */
-int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq, const void *bytes,
-		   size_t size);
-int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq, const struct journal_anchor *anchor);
+int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq,
+		   const void *bytes, size_t size);
+int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq,
+			  const struct journal_anchor *anchor);
 int journal_sync(struct journal *j, unsigned file);
 
 /* ---- replay ------------------------------------------------------------ */

@@ -133,13 +133,14 @@ static bool meta_is_good(const uint8_t *page)
 	memcpy(words, page + META_MAGIC_AT, sizeof(words));
 	memcpy(&flags, page + META_FLAGS_AT, sizeof(flags));
 	memcpy(&size, page + META_SIZE_AT, sizeof(size));
-	return words[0] == META_MAGIC && words[1] == META_VERSION && flags == META_FLAG && size >= 512 &&
-	       size <= 65536 && !(size & (size - 1));
+	return words[0] == META_MAGIC && words[1] == META_VERSION && flags == META_FLAG &&
+	       size >= 512 && size <= 65536 && !(size & (size - 1));
 }
 
 int index_probe(int dir_fd, uint64_t *ret_size)
 {
-	_cleanup_close_ int fd = openat(dir_fd, "data.mdb", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_close_ int fd =
+		openat(dir_fd, "data.mdb", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	uint8_t first[INDEX_META_SIZE], second[INDEX_META_SIZE];
 	uint32_t page_size;
 	struct stat st;
@@ -148,7 +149,8 @@ int index_probe(int dir_fd, uint64_t *ret_size)
 		return errno == ENOENT || errno == ELOOP ? -EBADMSG : -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || pread(fd, first, sizeof(first), 0) != sizeof(first) || !meta_is_good(first))
+	if (!S_ISREG(st.st_mode) || pread(fd, first, sizeof(first), 0) != sizeof(first) ||
+	    !meta_is_good(first))
 		return -EBADMSG;
 	memcpy(&page_size, first + META_SIZE_AT, sizeof(page_size));
 	if (pread(fd, second, sizeof(second), page_size) != sizeof(second) || !meta_is_good(second))
@@ -324,7 +326,8 @@ static uint8_t *make_room(struct buffer *b, size_t size)
  * Guarded, in two steps each: find, then copy. Variables that live across the
  * jump are not changed between it and the landing, or not used after it.
  */
-static int guarded_find(struct index_reader *reader, MDB_cursor *cursor, MDB_cursor_op op, MDB_val *key, MDB_val *value)
+static int guarded_find(struct index_reader *reader, MDB_cursor *cursor, MDB_cursor_op op,
+			MDB_val *key, MDB_val *value)
 {
 	sigjmp_buf jump;
 	int r;
@@ -365,7 +368,8 @@ static int guarded_copy(struct index_reader *reader, uint8_t *to, const void *fr
 	return 0;
 }
 
-int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max, struct buffer *b)
+int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max,
+	      struct buffer *b)
 {
 	MDB_val k = as_val(key, key_size), v;
 	size_t size;
@@ -389,7 +393,8 @@ static bool is_state(const MDB_val *key)
 	return key->mv_size == INDEX_STATE_KEY_SIZE;
 }
 
-static int take_row(struct index_reader *reader, const MDB_val *key, const MDB_val *value, struct index_row *ret_row)
+static int take_row(struct index_reader *reader, const MDB_val *key, const MDB_val *value,
+		    struct index_row *ret_row)
 {
 	uint8_t *room;
 	int r;
@@ -423,8 +428,8 @@ static int compare(const MDB_val *a, const uint8_t *key, size_t key_size)
 	return a->mv_size < key_size ? -1 : a->mv_size > key_size;
 }
 
-static int guarded_compare(struct index_reader *reader, const MDB_val *a, const uint8_t *key, size_t key_size,
-			   int *ret_order)
+static int guarded_compare(struct index_reader *reader, const MDB_val *a, const uint8_t *key,
+			   size_t key_size, int *ret_order)
 {
 	sigjmp_buf jump;
 
@@ -437,8 +442,8 @@ static int guarded_compare(struct index_reader *reader, const MDB_val *a, const 
 	return 0;
 }
 
-int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive, bool reverse,
-	       struct index_row *ret_row)
+int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive,
+	       bool reverse, struct index_row *ret_row)
 {
 	MDB_val k = as_val(key, key_size), v;
 	int order, r;
@@ -459,8 +464,8 @@ int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size,
 		r = guarded_find(reader, reader->cursor, reverse ? MDB_PREV : MDB_NEXT, &k, &v);
 	if (r != 0)
 		return r;
-	return is_state(&k) ? (reverse ? INDEX_ABSENT : index_step(reader, false, ret_row))
-			    : take_row(reader, &k, &v, ret_row);
+	return is_state(&k) ? (reverse ? INDEX_ABSENT : index_step(reader, false, ret_row)) :
+			      take_row(reader, &k, &v, ret_row);
 }
 
 int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_row)
@@ -501,7 +506,8 @@ int index_write_get(struct index *x, const uint8_t *key, size_t key_size, struct
 	return buffer_append(b, v.mv_data, v.mv_size) ? 0 : -ENOMEM;
 }
 
-int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool inclusive, struct index_row *ret_row)
+int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool inclusive,
+		     struct index_row *ret_row)
 {
 	MDB_val k = as_val(key, key_size), v;
 	int r = from_mdb(mdb_cursor_get(x->write_cursor, &k, &v, MDB_SET_RANGE));

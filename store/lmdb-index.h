@@ -53,7 +53,8 @@ void index_reader_rest(struct index_reader *reader);
 void index_reader_give(struct index *x, struct index_reader *reader); /* takes NULL */
 
 /* The first `head_max` bytes of the value are enough where it is not 0. `b` is emptied first. 0, INDEX_ABSENT, negative errno. */
-int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max, struct buffer *b);
+int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max,
+	      struct buffer *b);
 
 /* What a cursor stands on: copied into a buffer of the reader, good until it moves. */
 struct index_row {
@@ -64,8 +65,8 @@ struct index_row {
 };
 
 /* To the first key at or after `key` (`reverse`: the last one at or before), itself only if `inclusive`. 0, INDEX_ABSENT, negative errno. */
-int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive, bool reverse,
-	       struct index_row *ret_row);
+int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive,
+	       bool reverse, struct index_row *ret_row);
 int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_row);
 
 /* ---- writing ----------------------------------------------------------- */
@@ -73,8 +74,10 @@ int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_
 int index_write_begin(struct index *x);
 int index_write_get(struct index *x, const uint8_t *key, size_t key_size, struct buffer *b);
 /* As index_seek, in the transaction being written; the pointers are good until the next write. */
-int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool inclusive, struct index_row *ret_row);
-int index_put(struct index *x, const uint8_t *key, size_t key_size, const uint8_t *value, size_t value_size);
+int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool inclusive,
+		     struct index_row *ret_row);
+int index_put(struct index *x, const uint8_t *key, size_t key_size, const uint8_t *value,
+	      size_t value_size);
 int index_delete(struct index *x, const uint8_t *key, size_t key_size); /* 0 also when absent */
 void index_write_abort(struct index *x);
 /* Synced when it returns 0. */

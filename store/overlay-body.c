@@ -158,7 +158,8 @@ static void extent_split(struct overlay *o, struct overlay_extent *extent, uint3
 }
 
 /* Takes [from, to) out of the extents. Returns where one for it belongs. */
-static struct overlay_extent **extents_carve(struct overlay *o, struct overlay_chunk *chunk, uint32_t from, uint32_t to)
+static struct overlay_extent **extents_carve(struct overlay *o, struct overlay_chunk *chunk,
+					     uint32_t from, uint32_t to)
 {
 	struct overlay_extent **link = &chunk->extents, *extent;
 
@@ -187,7 +188,8 @@ static struct overlay_extent *extent_at(const struct overlay_chunk *chunk, uint3
 }
 
 /* The data extent that begins in (offset, end], the last such. */
-static struct overlay_extent *extent_behind(const struct overlay_chunk *chunk, uint32_t offset, uint32_t end)
+static struct overlay_extent *extent_behind(const struct overlay_chunk *chunk, uint32_t offset,
+					    uint32_t end)
 {
 	struct overlay_extent *found = NULL;
 
@@ -204,11 +206,12 @@ static bool extent_has_room(const struct overlay_extent *extent, uint32_t end)
 }
 
 /* A new data extent that takes over what `front` and `back` have outside of [offset, end). */
-static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset, const uint8_t *bytes,
-			 uint32_t size)
+static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset,
+			 const uint8_t *bytes, uint32_t size)
 {
 	uint32_t end = offset + size;
-	struct overlay_extent *front = extent_at(chunk, offset), *back = extent_behind(chunk, offset, end);
+	struct overlay_extent *front = extent_at(chunk, offset),
+			      *back = extent_behind(chunk, offset, end);
 	uint32_t from = front ? front->offset : offset, to = back ? util_max(end, extent_end(back)) : end;
 	uint32_t capacity = front || back ? util_max(2 * (to - from), UINT32_C(1024)) : to - from;
 	struct overlay_extent *extent = overlay_allocate(o, sizeof(*extent)), **link;
@@ -226,7 +229,8 @@ static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_
 	if (front)
 		memcpy(extent->bytes, front->bytes, front->size);
 	if (back && extent_end(back) > end)
-		memcpy(extent->bytes + (end - from), back->bytes + (util_max(end, back->offset) - back->offset),
+		memcpy(extent->bytes + (end - from),
+		       back->bytes + (util_max(end, back->offset) - back->offset),
 		       extent_end(back) - end);
 	memcpy(extent->bytes + (offset - from), bytes, size);
 	link = extents_carve(o, chunk, from, to);
@@ -234,8 +238,8 @@ static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_
 	*link = extent;
 }
 
-static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset, const uint8_t *bytes,
-			uint32_t size)
+static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset,
+			const uint8_t *bytes, uint32_t size)
 {
 	struct overlay_extent *front = extent_at(chunk, offset);
 	uint32_t end = offset + size;
@@ -341,7 +345,8 @@ static void chunks_zero(struct overlay *o, uint64_t id, uint64_t from, uint64_t 
 {
 	struct overlay_body *body = body_make(o, id);
 
-	for (struct overlay_chunk *c = overlay_chunk_seek(o, id, from); c && c->index < to; c = overlay_chunk_step(c))
+	for (struct overlay_chunk *c = overlay_chunk_seek(o, id, from); c && c->index < to;
+	     c = overlay_chunk_step(c))
 		chunk_clear(o, c);
 	if (to - from > ZERO_ENTRIES) {
 		hole_add(o, body, from, to);

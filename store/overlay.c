@@ -104,8 +104,8 @@ struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t 
 	return NULL;
 }
 
-struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size, bool inclusive,
-				  bool reverse)
+struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size,
+				  bool inclusive, bool reverse)
 {
 	struct overlay_item *item = RB_ROOT(&o->items);
 	struct overlay_item *best = NULL;
@@ -130,7 +130,8 @@ struct overlay_item *overlay_step(struct overlay_item *item, bool reverse)
 	return reverse ? RB_PREV(overlay_items, NULL, item) : RB_NEXT(overlay_items, NULL, item);
 }
 
-static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size)
+static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, size_t key_size,
+				      size_t partition_size)
 {
 	struct overlay_item *item = overlay_find(o, key, key_size);
 
@@ -147,8 +148,9 @@ static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, siz
 	return item;
 }
 
-void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version,
-		 const uint8_t *attrs, size_t attrs_size, const uint8_t *content, size_t content_size)
+void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size,
+		 uint64_t version, const uint8_t *attrs, size_t attrs_size, const uint8_t *content,
+		 size_t content_size)
 {
 	struct overlay_item *item = item_make(o, key, key_size, partition_size);
 	size_t size = attrs_size + content_size;
@@ -167,7 +169,8 @@ void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t 
 	item->deleted = false;
 }
 
-void overlay_delete(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version)
+void overlay_delete(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size,
+		    uint64_t version)
 {
 	struct overlay_item *item = item_make(o, key, key_size, partition_size);
 

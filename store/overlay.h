@@ -82,7 +82,6 @@ struct overlay_body {
 	bool freed;
 };
 
-
 RB_HEAD(overlay_items, overlay_item);
 RB_HEAD(overlay_chunks, overlay_chunk);
 RB_HEAD(overlay_bodies, overlay_body);
@@ -131,12 +130,14 @@ struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t 
  * The first item at or after `key` (`reverse`: the last at or before it), the
  * key itself only if `inclusive`.
  */
-struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size, bool inclusive,
-				  bool reverse);
+struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size,
+				  bool inclusive, bool reverse);
 struct overlay_item *overlay_step(struct overlay_item *item, bool reverse);
-void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version,
-		 const uint8_t *attrs, size_t attrs_size, const uint8_t *content, size_t content_size);
-void overlay_delete(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size, uint64_t version);
+void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size,
+		 uint64_t version, const uint8_t *attrs, size_t attrs_size, const uint8_t *content,
+		 size_t content_size);
+void overlay_delete(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size,
+		    uint64_t version);
 
 /* ---- bodies ------------------------------------------------------------ */
 

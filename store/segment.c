@@ -229,7 +229,8 @@ static void unpin(struct segments *s, struct segment *segment)
 /* A symlink or FIFO in the place of a segment is none: it is neither followed nor waited for. */
 static int open_file(struct segments *s, const char *name)
 {
-	int fd = openat(s->fd, name, (s->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(s->fd, name,
+			(s->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0)
@@ -345,11 +346,13 @@ static int stream_allocate(struct segments *s, struct stream *stream, uint64_t e
 
 	if (end <= stream->allocated)
 		return 0;
-	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)stream->allocated, (off_t)(to - stream->allocated)) < 0) {
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)stream->allocated,
+		      (off_t)(to - stream->allocated)) < 0) {
 		to = end;
 		if (errno == EOPNOTSUPP || errno == ENOSYS)
 			return 0; /* writing will tell */
-		if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)stream->allocated, (off_t)(to - stream->allocated)) < 0)
+		if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)stream->allocated,
+			      (off_t)(to - stream->allocated)) < 0)
 			return -errno;
 	}
 	stream->allocated = to;
@@ -401,8 +404,8 @@ static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
 /* Writes a part of a file back. What cannot be told from a write that was lost is kept for the next sync. */
 static void write_back(struct segments *s, int fd, uint64_t offset, unsigned flags)
 {
-	if (sync_file_range(fd, (off_t)offset, WRITE_BEHIND, flags) == 0 || errno == EINVAL || errno == ESPIPE ||
-	    errno == ENOSYS || errno == EOPNOTSUPP)
+	if (sync_file_range(fd, (off_t)offset, WRITE_BEHIND, flags) == 0 || errno == EINVAL ||
+	    errno == ESPIPE || errno == ENOSYS || errno == EOPNOTSUPP)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->failed = s->failed ? s->failed : -errno;
@@ -429,7 +432,8 @@ static void write_behind(struct segments *s, uint64_t id, struct segment *segmen
 	write_back(s, segment->fd, from, SYNC_FILE_RANGE_WRITE);
 	if (from >= WRITE_BEHIND)
 		write_back(s, segment->fd, from - WRITE_BEHIND,
-			   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+			   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				   SYNC_FILE_RANGE_WAIT_AFTER);
 }
 
 static void set_dirty(struct segments *s, struct segment *segment)
@@ -439,8 +443,8 @@ static void set_dirty(struct segments *s, struct segment *segment)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, size_t size, uint32_t *ret_segment,
-		    uint32_t *ret_offset)
+int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, size_t size,
+		    uint32_t *ret_segment, uint32_t *ret_offset)
 {
 	uint64_t run = (size + BODY_ALIGN - 1) / BODY_ALIGN * BODY_ALIGN;
 	struct segment *segment;
@@ -642,8 +646,8 @@ int segments_punch(struct segments *s, uint32_t number, uint64_t offset, uint64_
 		r = -EBUSY;
 	} else if (offset == 0 && fstat(segment->fd, &st) == 0 && size >= (uint64_t)st.st_size) {
 		remove_file(s, segment);
-	} else if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) <
-		   0) {
+	} else if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			     (off_t)size) < 0) {
 		/* A file system that cannot punch gives space back with the last chunk of a segment only, if at all. */
 		r = errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 	} else {

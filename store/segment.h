@@ -40,8 +40,8 @@ void segments_close(struct segments *s); /* takes NULL */
  * at a new place of `stream`. 0, -ENOSPC, other errno; after an error nothing is
  * left. Not synced.
  */
-int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, size_t size, uint32_t *ret_segment,
-		    uint32_t *ret_offset);
+int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, size_t size,
+		    uint32_t *ret_segment, uint32_t *ret_offset);
 /*
  * Makes sure that `bytes` more fit into `stream` whatever happens to the disk,
  * in a new segment if the present one is long enough. 0, -ENOSPC, other errno.

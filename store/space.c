@@ -48,7 +48,8 @@ static void allocate_to(struct space *s, uint64_t to)
 	struct stat st;
 
 	while (to >= s->allocated + STEP_MIN) {
-		if (fallocate(s->fd, FALLOC_FL_KEEP_SIZE, (off_t)s->allocated, (off_t)(to - s->allocated)) == 0) {
+		if (fallocate(s->fd, FALLOC_FL_KEEP_SIZE, (off_t)s->allocated,
+			      (off_t)(to - s->allocated)) == 0) {
 			s->allocated = to;
 			return;
 		}
@@ -104,7 +105,8 @@ static uint64_t cost(const struct space *s, const struct space_pending *p)
 	return p->items ? COST_BASE + util_min(by_items, by_bytes) : 0;
 }
 
-bool space_admits(const struct space *s, enum store_purpose purpose, const struct space_pending pending[2])
+bool space_admits(const struct space *s, enum store_purpose purpose,
+		  const struct space_pending pending[2])
 {
 	uint64_t needed = cost(s, &pending[0]) + cost(s, &pending[1]);
 	uint64_t items = pending[0].items + pending[1].items;

@@ -46,7 +46,8 @@ void space_refresh(struct space *s, const struct index_facts *facts);
 bool space_tight(const struct space *s);
 uint64_t space_reserve(const struct space *s);
 /* Whether a transaction may be taken on top of what is pending in both generations. */
-bool space_admits(const struct space *s, enum store_purpose purpose, const struct space_pending pending[2]);
+bool space_admits(const struct space *s, enum store_purpose purpose,
+		  const struct space_pending pending[2]);
 /* Whether the open generation should be committed soon, lest it outgrow what there is. */
 bool space_presses(const struct space *s, const struct space_pending *open);
 

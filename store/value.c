@@ -12,8 +12,8 @@
 
 #define AD_MAX (KEYRING_STORE_ID_SIZE + VALUE_HEAD_SIZE + 1 + KEY_MAX)
 
-static size_t fill_ad(const struct keyring *keys, const uint8_t *head, unsigned box, const uint8_t *key,
-		      size_t key_size, uint8_t ret_ad[AD_MAX])
+static size_t fill_ad(const struct keyring *keys, const uint8_t *head, unsigned box,
+		      const uint8_t *key, size_t key_size, uint8_t ret_ad[AD_MAX])
 {
 	uint8_t *p = ret_ad;
 
@@ -50,8 +50,9 @@ static size_t box_size(uint32_t plain_size)
 	return plain_size ? plain_size + SEAL_OVERHEAD : 0;
 }
 
-void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size, const struct value_head *head,
-		const uint8_t *attrs, const uint8_t *content, struct buffer *b)
+void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
+		const struct value_head *head, const uint8_t *attrs, const uint8_t *content,
+		struct buffer *b)
 {
 	uint8_t ad[AD_MAX];
 	/* The first box is there even if it is empty: every value has a seal. */
@@ -67,11 +68,11 @@ void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
 	util_put_le64(p + 4, head->version);
 	util_put_le32(p + 12, head->attrs_size);
 	util_put_le32(p + 16, head->content_size);
-	seal_box(&keys->keys[SEAL_ATTRS], ad, fill_ad(keys, p, 1, key, key_size, ad), attrs, head->attrs_size,
-		 p + VALUE_HEAD_SIZE);
+	seal_box(&keys->keys[SEAL_ATTRS], ad, fill_ad(keys, p, 1, key, key_size, ad), attrs,
+		 head->attrs_size, p + VALUE_HEAD_SIZE);
 	if (second)
-		seal_box(&keys->keys[SEAL_CONTENT], ad, fill_ad(keys, p, 2, key, key_size, ad), content,
-			 head->content_size, p + VALUE_HEAD_SIZE + first);
+		seal_box(&keys->keys[SEAL_CONTENT], ad, fill_ad(keys, p, 2, key, key_size, ad),
+			 content, head->content_size, p + VALUE_HEAD_SIZE + first);
 }
 
 int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head)
@@ -92,8 +93,8 @@ int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head)
 	return 0;
 }
 
-int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size, const uint8_t *bytes, size_t size,
-		 bool attributes_only, uint8_t *ret_plain)
+int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size,
+		 const uint8_t *bytes, size_t size, bool attributes_only, uint8_t *ret_plain)
 {
 	uint8_t ad[AD_MAX];
 	struct value_head head;

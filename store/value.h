@@ -26,8 +26,9 @@ struct value_head {
 };
 
 /* Appends the sealed value. */
-void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size, const struct value_head *head,
-		const uint8_t *attrs, const uint8_t *content, struct buffer *b);
+void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
+		const struct value_head *head, const uint8_t *attrs, const uint8_t *content,
+		struct buffer *b);
 /* The clear part. 0 or -EBADMSG: sizes do not add up, or the format is unknown. */
 int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head);
 /*
@@ -37,7 +38,7 @@ int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head);
  */
 bool value_key_holds(const uint8_t *key, size_t key_size, const uint8_t *bytes);
 /* Plaintext of the attributes, and of the content if asked for: head->attrs_size (+ head->content_size) bytes. 0 or -EBADMSG. */
-int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size, const uint8_t *bytes, size_t size,
-		 bool attributes_only, uint8_t *ret_plain);
+int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size,
+		 const uint8_t *bytes, size_t size, bool attributes_only, uint8_t *ret_plain);
 
 #endif

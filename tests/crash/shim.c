@@ -37,14 +37,13 @@ static struct shim_fault fault;
 static struct {
 	_Atomic uint64_t calls;
 	atomic_bool fired;
-} *counted;
+} * counted;
 static struct log *shared_log;
 
 const char *shim_call_name(enum shim_call call)
 {
-	static const char *const names[SHIM_CALLS] = { "write",	   "sync",   "allocate",
-						       "truncate", "create", "remove",
-						       "memory" };
+	static const char *const names[SHIM_CALLS] = { "write",	 "sync",   "allocate", "truncate",
+						       "create", "remove", "memory" };
 
 	return names[call];
 }

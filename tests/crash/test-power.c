@@ -7,7 +7,8 @@
  * is there; of the rest everything, nothing, or any part, down to sectors of 512
  * bytes and in any order; names in a directory that was not synced may be
  * missing. Each state is opened. It must hold exactly the first n transactions,
- * n not below the last store_sync that had returned, and be usable.
+ * n not below the last store_sync that had returned, and be usable; also when the
+ * process that recovers it is killed, and the next one.
  *
  *     DDBFS_POWER_STATES   how many (6,000)
  *     DDBFS_POWER_SEED     of the random choices
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "store/util.h"
 #include "tests/crash/files.h"
@@ -45,7 +47,7 @@ static struct disk_file disk[FILES_MAX];
 static size_t disk_count;
 static uint64_t seed;
 static uint64_t acknowledged, synced;
-static unsigned long tried, rewritten;
+static unsigned long tried, rewritten, recovered;
 
 /* ---- the disk ------------------------------------------------------------------ */
 
@@ -206,11 +208,24 @@ struct history {
 	bool close;
 };
 
+/* One that was killed while it opened may have a child that holds the lock for another moment. */
+static int open_patiently(const char *path, const struct store_open_options *options,
+			  struct store_open_report *report, struct store **ret_store)
+{
+	int r = store_open(path, options, report, ret_store);
+
+	for (unsigned i = 0; i < 1000 && r == STORE_IN_USE; i++) {
+		usleep(2000);
+		r = store_open(path, options, report, ret_store);
+	}
+	return r;
+}
+
 static struct store *open_or_die(const char *path, const struct store_open_options *options)
 {
 	struct store_open_report report = { 0 };
 	struct store *s;
-	int r = store_open(path, options, &report, &s);
+	int r = open_patiently(path, options, &report, &s);
 
 	ck_assert_msg(r == 0, "store_open: %d %s (state %lu, seed %lu)", r, report.text, tried, seed);
 	return s;
@@ -222,7 +237,8 @@ static int work(const struct history *h)
 	uint64_t n, end;
 
 	shim_watch(original);
-	s = open_or_die(original, &(struct store_open_options){ .generation_bytes = h->generation_bytes });
+	s = open_or_die(original,
+			&(struct store_open_options){ .generation_bytes = h->generation_bytes });
 	if (plan_count(s, &n))
 		return 5;
 	for (end = n + h->transactions; n < end; n++) {
@@ -372,6 +388,47 @@ static void check_use(void)
 	rewritten++;
 }
 
+/* It is opened, and the process ends at call `at` that changes a file; or soon after opening if there are fewer. */
+static void recover_and_end(uint64_t at)
+{
+	struct store_open_report report = { 0 };
+	struct store *s;
+	uint64_t n;
+
+	/* A log of its own, which nobody reads. */
+	shim_log_start(LOG_MAX);
+	shim_watch(state);
+	shim_arm(&(struct shim_fault){ .at = at, .calls = (2u << SHIM_REMOVE) - 1, .half = at % 2 });
+	if (open_patiently(state, &(struct store_open_options){ 0 }, &report, &s)) {
+		printf("# %s\n", report.text);
+		fflush(stdout);
+		_exit(1);
+	}
+	if (plan_count(s, &n) || (at % 3 == 0 && (plan_do(s, n) || store_sync(s))))
+		_exit(2);
+	_exit(0);
+}
+
+/* The recovery is cut too, twice, and has lost nothing and not locked itself out. */
+static void check_recovery(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t at = 1 + files_random(&seed) % 60;
+		int status;
+		pid_t pid = fork();
+
+		ck_assert_int_ge(pid, 0);
+		if (pid == 0)
+			recover_and_end(at);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(!WIFEXITED(status) || WEXITSTATUS(status) == 0,
+			      "recovery ended with %x (state %lu, seed %lu)", status, tried, seed);
+		acknowledged++;
+		recovered++;
+	}
+	check_use();
+}
+
 static void check_state(enum variant variant)
 {
 	uint64_t known = acknowledged;
@@ -384,6 +441,8 @@ static void check_state(enum variant variant)
 	ck_assert_int_eq(store_close(s), 0);
 	if (tried % 6 == 0)
 		check_use();
+	else if (tried % 6 == 3 || tried % 6 == 5)
+		check_recovery();
 	acknowledged = known;
 }
 
@@ -414,7 +473,7 @@ static void test_history(const struct history *h)
 	snprintf(original, sizeof(original), "%s/original", test_directory());
 	snprintf(state, sizeof(state), "%s/state", test_directory());
 	check_history(h, states);
-	printf("# %lu states, %lu of them worked on\n", tried, rewritten);
+	printf("# %lu states, %lu of them worked on, %lu recoveries cut\n", tried, rewritten, recovered);
 }
 
 START_TEST(test_without_checkpoints)
@@ -456,7 +515,8 @@ END_TEST
 /* The power fails while what a killed process left is being replayed, or after it. */
 START_TEST(test_lives_one_after_the_other)
 {
-	test_history(&(struct history){ .transactions = 14, .sync_every = 9, .lives = 8, .generation_bytes = 400 << 10 });
+	test_history(&(struct history){
+		.transactions = 14, .sync_every = 9, .lives = 8, .generation_bytes = 400 << 10 });
 }
 END_TEST
 

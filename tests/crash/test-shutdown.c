@@ -50,8 +50,9 @@ static bool make_disk(void)
 	snprintf(disk, sizeof(disk), "%s/disk", test_directory());
 	snprintf(path, sizeof(path), "%s/store", disk);
 	return mkdir(disk, 0700) == 0 && unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && run("truncate -s 200M", image, "") &&
-	       run("mkfs.ext4 -q -F", image, "") && run("mount -o loop", image, disk);
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       run("truncate -s 200M", image, "") && run("mkfs.ext4 -q -F", image, "") &&
+	       run("mount -o loop", image, disk);
 }
 
 static void shut_down(void)
@@ -121,8 +122,8 @@ static uint64_t check(unsigned round)
 	ck_assert_msg(r == 0, "round %u: store_open: %d %s", round, r, report.text);
 	ck_assert_int_eq(plan_count(s, &n), 0);
 	ck_assert_msg(n >= progress->synced && n <= progress->acknowledged + 1,
-		      "round %u: %lu transactions, %lu synced, %lu acknowledged", round, n, progress->synced,
-		      progress->acknowledged);
+		      "round %u: %lu transactions, %lu synced, %lu acknowledged", round, n,
+		      progress->synced, progress->acknowledged);
 	r = plan_check(s, n, text, sizeof(text));
 	ck_assert_msg(r == 0, "round %u: of %lu: %s", round, n, text);
 	ck_assert_int_eq(store_close(s), 0);
@@ -140,14 +141,16 @@ START_TEST(test_a_disk_that_stops)
 		printf("# skipped: no loop device can be mounted here\n");
 		return;
 	}
-	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
 	ck_assert_int_eq(store_create(path, &options), 0);
 	for (unsigned i = 0; i < rounds; i++) {
 		crash(i);
 		n = check(i);
 		lost += progress->acknowledged > n ? progress->acknowledged - n : 0;
 	}
-	printf("# %u rounds, %lu transactions held, %lu acknowledged ones lost, none that was synced\n", rounds, n, lost);
+	printf("# %u rounds, %lu transactions held, %lu acknowledged ones lost, none that was synced\n",
+	       rounds, n, lost);
 	umount2(disk, MNT_DETACH);
 }
 END_TEST

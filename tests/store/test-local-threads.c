@@ -27,9 +27,9 @@ static _Atomic uint64_t done[WRITERS]; /* transactions that each writer has had 
 static atomic_uint failures;
 
 /* Checks in threads cannot end the test: they are counted, the first few printed. */
-#define expect(condition)                                                      \
-	do {                                                                   \
-		if (!(condition) && atomic_fetch_add(&failures, 1) < 5)        \
+#define expect(condition)                                                         \
+	do {                                                                      \
+		if (!(condition) && atomic_fetch_add(&failures, 1) < 5)           \
 			fprintf(stderr, "# line %d: %s\n", __LINE__, #condition); \
 	} while (0)
 
@@ -112,7 +112,8 @@ static void read_page(unsigned writer, bool reverse)
 
 		expect(!a->damaged);
 		if (pair)
-			expect(number_of(&a->value) == number_of(&b->value) && a->value.version == b->value.version);
+			expect(number_of(&a->value) == number_of(&b->value) &&
+			       a->value.version == b->value.version);
 		/* A side alone: only at the page's edges. */
 		if (!pair && i && i + 2 < page.count) {
 			const struct store_row *before = &page.rows[i - 1];
@@ -218,8 +219,8 @@ START_TEST(test_nothing_is_seen_half_or_stale)
 	for (size_t i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	store_status(store, &status);
-	printf("# %lu transactions, %lu checkpoints, %lu syncs\n", done[0] + done[1] + done[2], status.checkpoints,
-	       status.syncs);
+	printf("# %lu transactions, %lu checkpoints, %lu syncs\n", done[0] + done[1] + done[2],
+	       status.checkpoints, status.syncs);
 	ck_assert_uint_eq(failures, 0);
 	ck_assert_uint_gt(status.checkpoints, 3);
 	for (unsigned i = 0; i < WRITERS; i++) {

@@ -186,7 +186,10 @@ static int do_plan(struct store *s, uint64_t n)
 	static uint8_t bytes[BODY_SIZE];
 	struct plan p = plan_of(n);
 	struct store_op ops[4] = {
-		{ .kind = STORE_PUT, .key = name_key(s, p.name), .attrs = (uint8_t *)p.text, .attrs_size = strlen(p.text) },
+		{ .kind = STORE_PUT,
+		  .key = name_key(s, p.name),
+		  .attrs = (uint8_t *)p.text,
+		  .attrs_size = strlen(p.text) },
 		{ .kind = STORE_ADD, .counter = 3, .delta = 1 },
 		{ .kind = STORE_BODY_WRITE, .body = p.body, .offset = p.offset, .length = p.size, .bytes = bytes },
 		{ .kind = STORE_BODY_FREE, .body = p.freed },
@@ -261,8 +264,8 @@ static void work_until_killed(_Atomic uint64_t *acknowledged, bool checkpoints)
 
 START_TEST(test_what_was_acknowledged_survives_a_kill)
 {
-	_Atomic uint64_t *acknowledged =
-		mmap(NULL, sizeof(*acknowledged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	_Atomic uint64_t *acknowledged = mmap(NULL, sizeof(*acknowledged), PROT_READ | PROT_WRITE,
+					      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned rounds = getenv("DDBFS_KILL_ROUNDS") ? (unsigned)atoi(getenv("DDBFS_KILL_ROUNDS")) : 25;
 
 	make_store(1 << 20);
@@ -383,7 +386,8 @@ START_TEST(test_generations_come_and_go)
 
 	fill(pattern, sizeof(pattern), 7);
 	make_store(1 << 20);
-	in_killed_process(fill_generations, &(struct store_open_options){ .generation_bytes = 512 << 10 });
+	in_killed_process(fill_generations,
+			  &(struct store_open_options){ .generation_bytes = 512 << 10 });
 	s = open_store();
 	store_status(s, &status);
 	ck_assert_uint_gt(status.replayed, 0);
