@@ -48,22 +48,32 @@ static int check_sticky(const struct actor *actor, const struct item *directory,
 	return actor->uid == item->uid || actor->uid == directory->uid ? 0 : -EPERM;
 }
 
+/* A reference says nothing of its file's owner: its LINK does. */
+static int check_sticky_name(struct namei *n, const struct actor *actor, const struct item *directory,
+			     const struct item *item)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct item link;
+	int result;
+
+	if (!(item->flags & ITEM_REFERENCE))
+		return check_sticky(actor, directory, item);
+	result = record_get_link(namei_store(n), item->id, true, &value, &link);
+	if (result)
+		return result == STORE_ABSENT ? -EBADMSG : result;
+	return check_sticky(actor, directory, &link);
+}
+
 static int check_item(const struct actor *actor, const struct item *item, uint32_t mask, int want)
 {
 	return access_mode(actor, item->mode & (~(uint32_t)0777 | mask), item->uid, item->gid, want);
 }
 
-static int check_change(const struct actor *actor, const struct item *directory, uint32_t mask,
-			const struct item *item)
-{
-	int result = check_item(actor, directory, mask, W_OK | X_OK);
-
-	return result || !item ? result : check_sticky(actor, directory, item);
-}
-
 int access_change(const struct actor *actor, const struct item *directory, const struct item *item)
 {
-	return check_change(actor, directory, 0777, item);
+	int result = check_item(actor, directory, 0777, W_OK | X_OK);
+
+	return result || !item ? result : check_sticky(actor, directory, item);
 }
 
 /* What is known of a path, walked upwards because guards point that way. */
@@ -110,7 +120,9 @@ static int check_view(struct namei *n, const struct actor *actor, uint64_t direc
 	int result = tree_load(namei_store(n), directory, &d);
 
 	if (result == 0)
-		result = check_change(actor, &d.own, d.own.directory.trash_mask, item);
+		result = check_item(actor, &d.own, d.own.directory.trash_mask, W_OK | X_OK);
+	if (result == 0)
+		result = check_sticky_name(n, actor, &d.own, item);
 	return result ? result : access_path(n, actor, directory);
 }
 
@@ -120,27 +132,38 @@ int access_purge(struct namei *n, const struct actor *actor, const struct place 
 	return check_view(n, actor, at->directory, item);
 }
 
-static int check_receiving(struct namei *n, const struct actor *actor, uint64_t directory)
+/* To put a name into `directory`, in place of `victim` if there is one. */
+static int check_receiving(struct namei *n, const struct actor *actor,
+			   const struct tree_directory *directory, const struct item *victim)
 {
-	_cleanup_(tree_release) struct tree_directory d = { 0 };
-	int result = tree_load(namei_store(n), directory, &d);
+	int result = access_change(actor, &directory->own, NULL);
+
+	if (result == 0 && victim)
+		result = check_sticky_name(n, actor, &directory->own, victim);
+	return result ? result : access_path(n, actor, directory->id);
+}
+
+int access_move(struct namei *n, const struct actor *actor, const struct restore_move *move)
+{
+	const struct item *item = move->item;
+	int result = check_view(n, actor, move->from->directory, item);
 
 	if (result == 0)
-		result = access_change(actor, &d.own, NULL);
-	return result ? result : access_path(n, actor, directory);
+		result = check_receiving(n, actor, move->parent, move->victim);
+	if (result)
+		return result;
+	/* A directory that changes its parent is itself written: its "..". */
+	if (S_ISDIR(item->mode) && move->parent->id != move->from->directory)
+		return check_item(actor, item, item->directory.trash_mask, W_OK);
+	return 0;
 }
 
 int access_restore(struct namei *n, const struct actor *actor, const struct place *at,
 		   const struct item *item, uint64_t parent)
 {
-	int result = check_view(n, actor, at->directory, item);
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	struct restore_move move = { .from = at, .item = item, .parent = &d };
+	int result = tree_load(namei_store(n), parent, &d);
 
-	if (result == 0)
-		result = check_receiving(n, actor, parent);
-	if (result)
-		return result;
-	/* A directory that changes its parent is itself written: its "..". */
-	if (S_ISDIR(item->mode) && parent != at->directory)
-		return check_item(actor, item, item->directory.trash_mask, W_OK);
-	return 0;
+	return result ? result : access_move(n, actor, &move);
 }

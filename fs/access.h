@@ -14,6 +14,8 @@ int access_mode(const struct actor *actor, uint32_t mode, uint32_t uid, uint32_t
 int access_change(const struct actor *actor, const struct item *directory, const struct item *item);
 /* Whether the actor may search every directory from the root down to `directory`, with trash masks applied from the first view or deleted directory on. */
 int access_path(struct namei *n, const struct actor *actor, uint64_t directory);
+/* As below, when it comes to be done: of what it replaces as well. Takes no lock. */
+int access_move(struct namei *n, const struct actor *actor, const struct restore_move *move);
 /* rename(2) out of the trash of at->directory, to `parent`; unlink(2) in it. With masks. 0, -EACCES, -EPERM. */
 int access_restore(struct namei *n, const struct actor *actor, const struct place *at,
 		   const struct item *item, uint64_t parent);

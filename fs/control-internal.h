@@ -22,7 +22,8 @@ struct control {
 struct job {
 	struct control *control;
 	uint64_t id;
-	struct actor actor; /* a copy, its groups too */
+	struct actor actor; /* a copy, its groups too; what he restores, `rights` are asked of */
+	struct rights rights;
 	json_t *request; /* the job's own */
 	pthread_t thread;
 	pthread_cond_t changed; /* output, room for it, or the end */

@@ -4,6 +4,7 @@
  * A job lives from the call that starts it to the call that fetches its last
  * line, or until nobody will do that any more.
  */
+#include "fs/access.h"
 #include "fs/control-internal.h"
 
 #include <errno.h>
@@ -59,6 +60,14 @@ static void job_free(struct job *j)
 	free(j);
 }
 
+/* Nobody but the job asks what the kernel would ask. */
+static int may_move(void *data, const struct restore_move *move)
+{
+	struct job *j = data;
+
+	return access_move(j->control->namei, &j->actor, move);
+}
+
 static int copy_actor(const struct actor *actor, struct actor *ret_actor)
 {
 	uint32_t *groups = calloc(actor->groups_count + 1, sizeof(*groups));
@@ -88,6 +97,8 @@ static int job_new(struct control *c, const struct actor *actor, json_t *request
 	pthread_cond_init(&j->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	j->control = c;
+	j->rights = (struct rights){ may_move, j };
+	j->actor.rights = &j->rights;
 	j->request = request;
 	j->asked_ns = job_clock_ns();
 	*ret_job = j;

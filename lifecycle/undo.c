@@ -31,7 +31,7 @@ struct undoing {
 	size_t count, capacity;
 	uint64_t rows; /* entries found, those below tops included */
 	uint64_t refused, done;
-	int refusal; /* what `allowed` said last */
+	int refusal; /* what `allowed`, or the actor's rights, said last */
 	int failed;
 	/* Whether things in this directory went with a directory: the last one asked for. */
 	uint64_t memo_directory;
@@ -268,6 +268,10 @@ static bool is_conflict(int result)
 /* Accounts for an entry that does not come back. 0, or an error that ends all. */
 static int leave_top(struct undoing *u, const struct top_item *top, int result)
 {
+	if (result == -EACCES || result == -EPERM) {
+		u->refused++;
+		u->refusal = result;
+	}
 	if (is_conflict(result) || result == -EACCES || result == -EPERM || result == -EROFS)
 		u->result->skipped++;
 	else if (result == -ENOENT)
@@ -365,12 +369,8 @@ static int pass_top(struct undoing *u, enum pass pass, const struct top_item *to
 {
 	int result = u->o->allowed ? u->o->allowed(u->o->data, &top->at, &top->item) : 0;
 
-	if (result) {
-		u->refused += pass != PASS_CHECK;
-		u->refusal = result;
-	} else if (!u->batch.purge) {
+	if (!result && !u->batch.purge)
 		result = check_top(u, top);
-	}
 	if (pass == PASS_CHECK)
 		return result == -EEXIST ? -EEXIST : 0;
 	if (!result && pass == PASS_DRY) {

@@ -177,6 +177,44 @@ without_allow_other() {
 	remount -o allow_other
 }
 
+# Bringing back what is his never puts a name where he may not, nor takes one away.
+way_back_is_checked() {
+	chmod 755 .
+	mkdir -m 755 p
+	mkdir p/d
+	chown $alice p/d
+	as $alice touch p/d/x
+	apart as $alice rm p/d/x
+	apart rmdir p/d
+	refused as $alice "$DDBFS" undo "$mnt"
+	absent p/d
+	refused as $alice "$DDBFS" trash restore "$d/p/d/x"
+	absent p/d
+	mkdir -m 700 p/d
+	refused as $alice "$DDBFS" undo "$mnt"
+	lists p/d
+	chown $alice p/d
+	as $alice "$DDBFS" undo "$mnt"
+	lists p/d x
+}
+
+replacing_is_checked() {
+	mkdir -m 1777 pub
+	as $alice bash -c 'echo alice >pub/x'
+	apart as $alice rm pub/x
+	as $bob bash -c 'echo bob >pub/x'
+	refused as $alice "$DDBFS" undo --replace "$mnt"
+	content pub/x bob
+	refused as $alice "$DDBFS" trash restore --replace "$d/pub/x"
+	content pub/x bob
+	as $bob ln pub/x pub/y
+	refused as $alice "$DDBFS" undo --replace "$mnt"
+	content pub/x bob
+	as $bob rm pub/x
+	as $alice "$DDBFS" undo "$mnt"
+	content pub/x alice
+}
+
 mount_new -o allow_other
 chmod 755 "$mnt"
 it 'P1 a private file of a private directory, deleted: others cannot stat, list, open, restore or purge it' hidden_in_a_private_directory
@@ -189,5 +227,7 @@ it 'P3 root restores on a mount without allow_other, and others stay out' withou
 it 'P4 one sees who deleted his file' who_deleted_it
 it 'undo is of one'\''s own deletions' undo_is_ones_own
 it 'requests of the tool are allowed what the kernel would allow' control_is_checked
+it 'a restore puts a name only where its caller may, the way there included' way_back_is_checked
+it 'a restore replaces only what its caller may remove' replacing_is_checked
 it 'leaves a store that checks clean' check_clean -o allow_other
 done_testing
