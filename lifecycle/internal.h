@@ -362,6 +362,12 @@ int restore_tree(struct lifecycle *l, struct restoring *r, uint64_t directory, u
 int restore_tell(struct restoring *r, uint64_t count); /* 0 or -EINTR */
 /* What the actor's rights say to a move: 0, negative errno. */
 int restore_ask(const struct restoring *r, const struct restore_move *move);
+/*
+ * Whether an item could come back as `name` in `parent`, which may still be in
+ * the trash itself, as things stand now. 0, negative errno.
+ */
+int restore_check(struct lifecycle *l, const struct restoring *r, const struct place *at,
+		  const struct item *item, uint64_t parent, const char *name);
 
 /* ---- cap.c: trash_max --------------------------------------------------------------- */
 

@@ -341,27 +341,57 @@ static int check_entry(struct lifecycle *l, const struct place *at)
 	return st.deleted && (st.visible || st.pinned) ? 0 : -ENOENT;
 }
 
-/* Stops at a file in the way before anything is handed down. */
-static int check_way(struct lifecycle *l, const struct way *way, char **ret_path)
+/*
+ * One directory of the way, as way_step will find it: *parent is where the way
+ * has led so far, then where it leads next.
+ */
+static int check_way_step(struct lifecycle *l, const struct restoring *r, uint64_t id, uint64_t *parent,
+			  struct place *ret_where)
 {
-	uint64_t parent = way->first ? way->ids[way->first - 1] : KEY_ID_ROOT;
-	struct guard guard;
-	struct place at = { .directory = parent, .state = KEY_ACT };
 	_cleanup_(store_value_release) struct store_value value = { 0 };
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE };
 	struct item item;
-	int result = record_get_guard(l->store, way->ids[way->first], &guard);
+	int result = tree_load(l->store, id, &d);
 
 	if (result)
-		return result == STORE_ABSENT ? -ENOENT : result;
-	memcpy(at.name, guard.at.name, sizeof(at.name));
-	result = record_get_item(l->store, &at, true, &value, &item);
-	if (result)
-		return result == STORE_ABSENT ? 0 : result;
-	if (S_ISDIR(item.mode))
-		return 0;
-	if (ret_path)
-		tree_path(l->store, &at, ret_path);
-	return -ENOTDIR;
+		return result;
+	*ret_where = (struct place){ .directory = *parent, .state = KEY_ACT };
+	memcpy(ret_where->name, d.guard.at.name, sizeof(ret_where->name));
+	result = record_get_item(l->store, ret_where, true, &value, &item);
+	if (result == STORE_ABSENT) {
+		result = restore_check(l, &quiet, &d.guard.at, &d.own, *parent, d.guard.at.name);
+		*parent = id;
+		return result;
+	}
+	*parent = result ? *parent : item.id;
+	return result || S_ISDIR(item.mode) ? result : -ENOTDIR;
+}
+
+/*
+ * Before anything is handed down: stops at a file in the way, and at what the
+ * actor may not bring back, the entry at the end of the way included.
+ */
+static int check_way(struct lifecycle *l, const struct restoring *r, const struct way *way,
+		     const struct place *at, char **ret_path)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	uint64_t parent = way->first ? way->ids[way->first - 1] : KEY_ID_ROOT;
+	struct place where;
+	struct item item;
+	int result = 0;
+
+	for (size_t i = way->first; i < way->count && !result; i++)
+		result = check_way_step(l, r, way->ids[i], &parent, &where);
+	if (result == -ENOTDIR && ret_path)
+		tree_path(l->store, &where, ret_path);
+	/* A live item comes back with the directory it is in. */
+	if (result || (at->state == KEY_ACT && parent == at->directory))
+		return result;
+	result = record_get_item(l->store, at, true, &value, &item);
+	if (!result)
+		result = restore_check(l, r, at, &item, parent, at->name);
+	return result == STORE_ABSENT ? -ENOENT : result;
 }
 
 int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct place *at, char **ret_path)
@@ -373,7 +403,7 @@ int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct pla
 	if (!result)
 		result = way_collect(l, at->directory, &way);
 	if (!result && way.first < way.count) {
-		result = r->flags & RESTORE_PARENTS ? check_way(l, &way, ret_path) : -ENOENT;
+		result = r->flags & RESTORE_PARENTS ? check_way(l, r, &way, at, ret_path) : -ENOENT;
 		if (!result)
 			result = way_bequeath(l, &way, at->state == KEY_ACT ? at->name : "");
 		if (!result)

@@ -385,31 +385,57 @@ int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at
 /* ---- whole entries ---------------------------------------------------------------------- */
 
 /* Before a long restore: what will refuse its last step is found out first. */
-static int check_target(struct lifecycle *l, const struct restoring *r, const struct item *item,
-			uint64_t parent, const char *name)
+static int check_victim(struct lifecycle *l, const struct restoring *r, const struct item *item,
+			const struct item *victim)
+{
+	struct key_range range;
+	int result;
+
+	if (r->flags & RESTORE_NOREPLACE)
+		return -EEXIST;
+	if (S_ISDIR(item->mode) != S_ISDIR(victim->mode))
+		return S_ISDIR(victim->mode) ? -EISDIR : -ENOTDIR;
+	if (!S_ISDIR(victim->mode))
+		return 0;
+	key_range_live(victim->id, &range);
+	result = range_is_empty(l->store, &range);
+	return result == 1 ? 0 : result ? result : -ENOTEMPTY;
+}
+
+int restore_check(struct lifecycle *l, const struct restoring *r, const struct place *at,
+		  const struct item *item, uint64_t parent, const char *name)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
+	_cleanup_(tree_release) struct tree_directory directory = { 0 };
+	struct restore_move move = { .from = at, .item = item, .parent = &directory };
 	struct place to = { .directory = parent, .state = KEY_ACT };
-	struct key_range range;
 	struct item victim;
+	int result = tree_load(l->store, parent, &directory);
+
+	if (result)
+		return result;
+	memcpy(to.name, name, strlen(name) + 1);
+	result = record_get_item(l->store, &to, true, &value, &victim);
+	if (result && result != STORE_ABSENT)
+		return result;
+	if (!result && !(r->flags & RESTORE_RENAME)) {
+		move.victim = &victim;
+		result = check_victim(l, r, item, &victim);
+		if (result)
+			return result;
+	}
+	return restore_ask(r, &move);
+}
+
+static int check_target(struct lifecycle *l, const struct restoring *r, const struct place *at,
+			const struct item *item, uint64_t parent, const char *name)
+{
 	struct rules rules;
 	int result = rules_load(l, parent, &rules);
 
 	if (result || !rules.live)
 		return result ? result : -ENOENT;
-	memcpy(to.name, name, strlen(name) + 1);
-	result = record_get_item(l->store, &to, true, &value, &victim);
-	if (result || r->flags & RESTORE_RENAME)
-		return result == STORE_ABSENT ? 0 : result;
-	if (r->flags & RESTORE_NOREPLACE)
-		return -EEXIST;
-	if (S_ISDIR(item->mode) != S_ISDIR(victim.mode))
-		return S_ISDIR(victim.mode) ? -EISDIR : -ENOTDIR;
-	if (!S_ISDIR(victim.mode))
-		return 0;
-	key_range_live(victim.id, &range);
-	result = range_is_empty(l->store, &range);
-	return result == 1 ? 0 : result ? result : -ENOTEMPTY;
+	return restore_check(l, r, at, item, parent, name);
 }
 
 static int restore_below(struct lifecycle *l, struct restoring *r, const struct place *at,
@@ -440,7 +466,7 @@ int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *
 	result = record_get_item(l->store, at, true, &value, &item);
 	if (result)
 		return result == STORE_ABSENT ? -ENOENT : result;
-	result = check_target(l, r, &item, parent, name);
+	result = check_target(l, r, at, &item, parent, name);
 	if (!result && S_ISDIR(item.mode))
 		result = restore_below(l, r, at, &item);
 	if (result)

@@ -289,6 +289,90 @@ FIXTURE_TEST(origin_in_a_renamed_directory_is_there)
 	free(path);
 }
 
+struct refusal {
+	uint64_t parent; /* nothing may go into it ... */
+	uint64_t victim; /* ... nor this be replaced */
+	unsigned asked;
+};
+
+static int refuse_move(void *data, const struct restore_move *move)
+{
+	struct refusal *refusal = data;
+
+	refusal->asked++;
+	if (move->victim && move->victim->id == refusal->victim)
+		return -EPERM;
+	return move->parent->id == refusal->parent ? -EACCES : 0;
+}
+
+static int restore_with(struct fixture *f, const struct place *at, unsigned flags, struct refusal *refusal)
+{
+	const struct rights rights = { refuse_move, refusal };
+	int result;
+
+	f->actor.rights = &rights;
+	result = FIXTURE_TRY(f, lifecycle_restore_origin(f->life, &f->actor, at, flags, NULL, NULL, NULL));
+	f->actor.rights = NULL;
+	return result;
+}
+
+FIXTURE_TEST(parents_come_back_only_where_the_actor_may_put_them)
+{
+	uint64_t top = make_directory(f, KEY_ID_ROOT, "top");
+	uint64_t p = make_directory(f, top, "p"), d = make_directory(f, p, "d");
+	struct refusal refusal = { .parent = top };
+	struct place at;
+
+	make_file(f, d, "f", "x");
+	make_file(f, p, "other", "y");
+	fixture_pass(f, HOUR);
+	discard(f, top, "p");
+	at = (struct place){ .directory = d, .state = KEY_ACT, .name = "f" };
+	ck_assert_int_eq(restore_with(f, &at, RESTORE_PARENTS, &refusal), -EACCES);
+	ck_assert(!is_live(f, top, "p"));
+	/* Nor was anything handed down: what went with the directory is no entry of its own. */
+	ck_assert_uint_eq(count_deleted(f, p), 0);
+	refusal = (struct refusal){ 0 };
+	ck_assert_int_eq(restore_with(f, &at, RESTORE_PARENTS, &refusal), 0);
+	ck_assert_uint_ge(refusal.asked, 1);
+	assert_text(f, d, "f", "x");
+}
+
+FIXTURE_TEST(way_through_another_directory_asks_for_that_one)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), other;
+	struct refusal refusal = { 0 };
+	struct place at;
+
+	make_file(f, d, "f", "x");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	other = make_directory(f, KEY_ID_ROOT, "d");
+	at = shown_place(f, d, "f");
+	refusal.parent = other;
+	ck_assert_int_eq(restore_with(f, &at, RESTORE_PARENTS, &refusal), -EACCES);
+	ck_assert(!is_live(f, other, "f"));
+	refusal.parent = d;
+	ck_assert_int_eq(restore_with(f, &at, RESTORE_PARENTS, &refusal), 0);
+	assert_text(f, other, "f", "x");
+}
+
+FIXTURE_TEST(what_is_replaced_is_asked_for)
+{
+	struct refusal refusal = { 0 };
+	struct place at;
+
+	make_file(f, KEY_ID_ROOT, "f", "mine");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	refusal.victim = make_file(f, KEY_ID_ROOT, "f", "theirs");
+	at = shown_place(f, KEY_ID_ROOT, "f");
+	ck_assert_int_eq(restore_with(f, &at, 0, &refusal), -EPERM);
+	assert_text(f, KEY_ID_ROOT, "f", "theirs");
+	ck_assert_int_eq(restore_with(f, &at, RESTORE_RENAME, &refusal), 0);
+	assert_text(f, KEY_ID_ROOT, "f (restored)", "mine");
+}
+
 FIXTURE_TEST(origin_whose_parent_is_a_file_now_fails)
 {
 	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
@@ -524,6 +608,9 @@ int main(void)
 	tcase_add_test(tcase, parents_have_their_times_whoever_deleted_what);
 	tcase_add_test(tcase, rest_of_a_tree_merges_with_the_part_that_is_back);
 	tcase_add_test(tcase, origin_in_a_renamed_directory_is_there);
+	tcase_add_test(tcase, parents_come_back_only_where_the_actor_may_put_them);
+	tcase_add_test(tcase, way_through_another_directory_asks_for_that_one);
+	tcase_add_test(tcase, what_is_replaced_is_asked_for);
 	tcase_add_test(tcase, origin_whose_parent_is_a_file_now_fails);
 	tcase_add_test(tcase, origin_goes_into_a_directory_made_anew);
 	tcase_add_test(tcase, origin_in_a_discarded_tree_leaves_the_siblings);
