@@ -1,9 +1,10 @@
 /*
  * segment.c - streams, descriptors, reading, writing, giving back.
  *
- * One mutex guards streams and descriptors; no system call that may wait for
- * the disk is made under it, except making or opening a file. A segment that
- * is in use is pinned by its count.
+ * One mutex guards streams and descriptors. Chunks are read, written, synced and
+ * punched without it; files are made, opened, allocated ahead, cut and unlinked
+ * under it: rare beside chunks, each an order of the file system's journal. A
+ * segment that is in use is pinned by its count.
  *
  * Writing behind: without it, a sync that comes beside a stream of data waits
  * for all of it (36 ms, 506 at worst; with it 2 and 4).
@@ -26,9 +27,11 @@ struct segment {
 	uint32_t number;
 	int fd;
 	unsigned pins;
+	unsigned appends; /* under way */
+	uint64_t end; /* bytes handed out for appending; 0 for one of an earlier life */
+	uint64_t dirty; /* number of the first append that no sync began after, 0 = none */
 	bool active;
 	bool merge; /* of the checkpoint's stream */
-	bool dirty; /* its last sync began before what was written last */
 	bool gone; /* unlinked */
 };
 
@@ -50,6 +53,7 @@ struct segments {
 	unsigned open_count;
 	struct stream streams[SEGMENT_STREAMS];
 	uint64_t uses;
+	uint64_t appended; /* counted: appends that are done */
 	uint32_t next;
 	/* Segments were made: for transactions, for merges. Apart, since each is synced by somebody else. */
 	bool directory_dirty;
@@ -69,7 +73,7 @@ static bool parse_name(const char *name, uint32_t *ret_number)
 	if (strlen(name) != 8 || strspn(name, "0123456789abcdef") != 8)
 		return false;
 	*ret_number = (uint32_t)strtoul(name, &end, 16);
-	return *ret_number != 0;
+	return *ret_number != 0 && *ret_number != UINT32_MAX;
 }
 
 /* ---- opening ----------------------------------------------------------- */
@@ -311,22 +315,26 @@ static struct stream *stream_get(struct segments *s, uint64_t id)
 static int stream_begin(struct segments *s, struct stream *stream)
 {
 	char name[NAME_SIZE];
-	uint32_t number = s->next;
 	struct segment *segment;
+	uint32_t number;
 	int fd;
 
-	if (number == UINT32_MAX)
-		return -ENOSPC;
-	segment_name(number, name);
-	fd = openat(s->fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
+	/* One that is there, by somebody else's doing or after a lack of memory, is passed over. */
+	do {
+		number = s->next;
+		if (number == UINT32_MAX)
+			return -ENOSPC;
+		segment_name(number, name);
+		fd = openat(s->fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+		s->next++;
+	} while (fd < 0);
 	segment = remember(s, number, fd);
 	if (!segment) {
 		close(fd);
 		return -ENOMEM;
 	}
-	s->next++;
 	segment->active = true;
 	segment->merge = stream->id == SEGMENT_STREAM_MERGE;
 	*(segment->merge ? &s->merge_directory_dirty : &s->directory_dirty) = true;
@@ -377,6 +385,8 @@ static int stream_take(struct segments *s, uint64_t id, uint64_t size, struct se
 	*ret_segment = stream->segment;
 	*ret_offset = stream->at;
 	stream->at += size;
+	stream->segment->end = stream->at;
+	stream->segment->appends++;
 	stream->segment->pins++;
 	return 0;
 }
@@ -436,10 +446,14 @@ static void write_behind(struct segments *s, uint64_t id, struct segment *segmen
 				   SYNC_FILE_RANGE_WAIT_AFTER);
 }
 
-static void set_dirty(struct segments *s, struct segment *segment)
+/* Only now it is dirty: a sync that began while it was being written may have missed it. */
+static void append_end(struct segments *s, struct segment *segment)
 {
 	pthread_mutex_lock(&s->lock);
-	segment->dirty = true;
+	segment->appends--;
+	s->appended++;
+	if (!segment->dirty)
+		segment->dirty = s->appended;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -461,8 +475,7 @@ int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, s
 		write_behind(s, stream, segment, offset + run);
 	*ret_segment = segment->number;
 	*ret_offset = (uint32_t)offset;
-	/* Only now: a sync that began while it was being written may have missed it. */
-	set_dirty(s, segment);
+	append_end(s, segment);
 	unpin(s, segment);
 	return r;
 }
@@ -484,17 +497,17 @@ int segments_reserve(struct segments *s, uint64_t id, uint64_t bytes)
 	return r;
 }
 
-/* The next dirty segment, pinned and now clean, or NULL. */
-static struct segment *take_dirty(struct segments *s, bool merges)
+/* The next segment that is dirty by an append up to the number `last`, pinned and now clean, or NULL. */
+static struct segment *take_dirty(struct segments *s, bool merges, uint64_t last)
 {
 	struct segment *segment;
 
 	pthread_mutex_lock(&s->lock);
 	for (segment = s->open; segment; segment = segment->next)
-		if (segment->dirty && segment->merge == merges)
+		if (segment->dirty && segment->dirty <= last && segment->merge == merges)
 			break;
 	if (segment) {
-		segment->dirty = false;
+		segment->dirty = 0;
 		segment->pins++;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -505,10 +518,14 @@ int segments_sync(struct segments *s, bool merges)
 {
 	bool *directory = merges ? &s->merge_directory_dirty : &s->directory_dirty;
 	struct segment *segment;
+	uint64_t last;
 	bool made;
 	int failed;
 
-	while ((segment = take_dirty(s, merges))) {
+	pthread_mutex_lock(&s->lock);
+	last = s->appended;
+	pthread_mutex_unlock(&s->lock);
+	while ((segment = take_dirty(s, merges, last))) {
 		int r = fdatasync(segment->fd) < 0 ? -errno : 0;
 
 		unpin(s, segment);
@@ -611,47 +628,64 @@ void segments_retire_all(struct segments *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void remove_file(struct segments *s, struct segment *segment)
+static int remove_file(struct segments *s, struct segment *segment)
 {
 	char name[NAME_SIZE];
+	int r;
 
 	segment_name(segment->number, name);
 	pthread_mutex_lock(&s->lock);
-	if (unlinkat(s->fd, name, 0) == 0) {
+	r = unlinkat(s->fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (r == 0) {
 		segment->gone = true;
-		segment->dirty = false;
+		segment->dirty = 0;
 		s->merge_directory_dirty = true;
 	}
 	pthread_mutex_unlock(&s->lock);
+	return r;
 }
 
-/* A segment without blocks holds no chunk, and nothing will be appended to it. */
-static void remove_if_empty(struct segments *s, struct segment *segment)
+/* How much of it may hold chunks: also what an append that is under way has not written yet. */
+static uint64_t whole_size(struct segments *s, struct segment *segment)
 {
 	struct stat st;
+	uint64_t end;
 
-	if (fstat(segment->fd, &st) == 0 && st.st_blocks == 0)
-		remove_file(s, segment);
+	pthread_mutex_lock(&s->lock);
+	end = segment->end;
+	pthread_mutex_unlock(&s->lock);
+	return fstat(segment->fd, &st) < 0 ? UINT64_MAX : util_max(end, (uint64_t)st.st_size);
+}
+
+/* A segment without blocks holds no chunk, unless one is on its way; no others begin, since it is not active. */
+static bool is_empty(struct segments *s, struct segment *segment)
+{
+	struct stat st;
+	bool idle;
+
+	pthread_mutex_lock(&s->lock);
+	idle = !segment->appends;
+	pthread_mutex_unlock(&s->lock);
+	return idle && fstat(segment->fd, &st) == 0 && st.st_blocks == 0;
 }
 
 int segments_punch(struct segments *s, uint32_t number, uint64_t offset, uint64_t size)
 {
 	struct segment *segment;
-	struct stat st;
 	int r = pin(s, number, &segment);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (segments_active(s, number)) {
 		r = -EBUSY;
-	} else if (offset == 0 && fstat(segment->fd, &st) == 0 && size >= (uint64_t)st.st_size) {
-		remove_file(s, segment);
+	} else if (offset == 0 && size >= whole_size(s, segment)) {
+		r = remove_file(s, segment);
 	} else if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 			     (off_t)size) < 0) {
 		/* A file system that cannot punch gives space back with the last chunk of a segment only, if at all. */
 		r = errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
-	} else {
-		remove_if_empty(s, segment);
+	} else if (is_empty(s, segment)) {
+		r = remove_file(s, segment);
 	}
 	unpin(s, segment);
 	return r;
@@ -685,7 +719,7 @@ int segments_cut(struct segments *s, uint32_t number, uint64_t end)
 	if (ftruncate(segment->fd, (off_t)end) < 0)
 		r = -errno;
 	else if (end == 0)
-		remove_file(s, segment);
+		r = remove_file(s, segment);
 	unpin(s, segment);
 	return r;
 }

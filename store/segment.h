@@ -70,7 +70,10 @@ bool segments_active(struct segments *s, uint32_t segment);
 /* The stream that appends to it goes to a new one with its next chunk. */
 void segments_retire(struct segments *s, uint32_t segment);
 void segments_retire_all(struct segments *s);
-/* Gives a run back to the disk. 0, -EBUSY (active), other errno: it stays. Repeating is harmless. */
+/*
+ * Gives a run back to the disk; the segment, when nothing else is or will be in
+ * it. 0, -EBUSY (active), other errno: it stays. Repeating is harmless.
+ */
 int segments_punch(struct segments *s, uint32_t segment, uint64_t offset, uint64_t size);
 /* How long a segment is; 0 if it is not there. */
 int segments_size(struct segments *s, uint32_t segment, uint64_t *ret_size);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/segment.h"
 #include "tests/lib/test.h"
@@ -113,6 +114,132 @@ START_TEST(test_a_file_system_that_cannot_write_back_does_no_harm)
 }
 END_TEST
 
+static void append_more(void)
+{
+	append(SEGMENT_STREAM_SHARED, 4096);
+}
+
+static void retire_and_punch(void)
+{
+	segments_retire_all(s);
+	ck_assert_int_eq(segments_punch(s, 1, 0, 16 * MIB), 0);
+}
+
+static bool exists(const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, 0) == 0;
+}
+
+START_TEST(test_a_sync_ends_beside_a_stream_that_does_not)
+{
+	append(SEGMENT_STREAM_SHARED, 4096);
+	before_sync = append_more;
+	syncs = 0;
+	ck_assert_int_eq(segments_sync(s, false), 0);
+	before_sync = NULL;
+	ck_assert_int_eq(syncs, 1);
+	/* What came meanwhile is synced by the next one, once. */
+	ck_assert_int_eq(segments_sync(s, false), 0);
+	ck_assert_int_eq(segments_sync(s, false), 0);
+	ck_assert_int_eq(syncs, 2);
+}
+END_TEST
+
+/* The chunk before it, all that the file has, is given back while a chunk is on its way. */
+START_TEST(test_a_segment_stays_while_it_is_appended_to)
+{
+	uint8_t read[4096];
+
+	for (unsigned i = 0; i < 16; i++)
+		append(SEGMENT_STREAM_SHARED, MIB);
+	/* The last MiB that was allocated ahead. */
+	before_write = retire_and_punch;
+	append(SEGMENT_STREAM_SHARED, MIB);
+	ck_assert_ptr_null(before_write);
+	ck_assert_uint_eq(segment, 1);
+	ck_assert_uint_eq(offset, 16 * MIB);
+	ck_assert(exists("segments/00000001"));
+	ck_assert_int_eq(segments_read(s, segment, offset, read, sizeof(read)), 0);
+	ck_assert_mem_eq(read, bytes, sizeof(read));
+}
+END_TEST
+
+START_TEST(test_a_segment_goes_with_its_last_chunk)
+{
+	append(SEGMENT_STREAM_SHARED, MIB);
+	append(SEGMENT_STREAM_SHARED, MIB);
+	segments_retire_all(s);
+	ck_assert_int_eq(segments_punch(s, 1, MIB, MIB), 0);
+	ck_assert(exists("segments/00000001"));
+	fail_unlink = EIO;
+	ck_assert_int_eq(segments_punch(s, 1, 0, MIB), -EIO);
+	fail_unlink = 0;
+	ck_assert_int_eq(segments_punch(s, 1, 0, MIB), 0);
+	ck_assert(!exists("segments/00000001"));
+	ck_assert_int_eq(segments_punch(s, 1, 0, MIB), 0);
+}
+END_TEST
+
+static void make_file(const char *name)
+{
+	int fd = openat(dir_fd, name, O_CREAT | O_WRONLY, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+}
+
+START_TEST(test_numbers_that_are_taken_are_passed_over)
+{
+	make_file("segments/00000001");
+	make_file("segments/ffffffff");
+	append(SEGMENT_STREAM_SHARED, 4096);
+	ck_assert_uint_eq(segment, 2);
+	segments_close(s);
+	ck_assert_int_eq(segments_open(dir_fd, false, 1, &s), 0);
+	append(SEGMENT_STREAM_SHARED, 4096);
+	ck_assert_uint_eq(segment, 3);
+}
+END_TEST
+
+static void *sync_merges(void *data)
+{
+	(void)data;
+	return (void *)(intptr_t)segments_sync(s, true);
+}
+
+static atomic_bool held, let_go;
+
+static void hold(void)
+{
+	held = true;
+	while (!let_go)
+		usleep(1000);
+}
+
+/* A sync that somebody else is still busy with must not make the transactions' look done. */
+START_TEST(test_syncs_of_merges_and_of_transactions_are_apart)
+{
+	pthread_t thread;
+	void *r;
+
+	append(SEGMENT_STREAM_MERGE, 4096);
+	append(SEGMENT_STREAM_SHARED, 4096);
+	before_sync = hold;
+	ck_assert_int_eq(pthread_create(&thread, NULL, sync_merges, NULL), 0);
+	while (!held)
+		usleep(1000);
+	before_sync = NULL;
+	syncs = 0;
+	ck_assert_int_eq(segments_sync(s, false), 0);
+	ck_assert_int_eq(syncs, 1);
+	let_go = true;
+	ck_assert_int_eq(pthread_join(thread, &r), 0);
+	ck_assert_ptr_null(r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/segment");
@@ -121,6 +248,11 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, test_a_failed_write_back_fails_every_sync_from_then_on);
 	tcase_add_test(t, test_a_file_system_that_cannot_write_back_does_no_harm);
+	tcase_add_test(t, test_a_sync_ends_beside_a_stream_that_does_not);
+	tcase_add_test(t, test_a_segment_stays_while_it_is_appended_to);
+	tcase_add_test(t, test_a_segment_goes_with_its_last_chunk);
+	tcase_add_test(t, test_numbers_that_are_taken_are_passed_over);
+	tcase_add_test(t, test_syncs_of_merges_and_of_transactions_are_apart);
 	suite_add_tcase(suite, t);
 	return test_main(suite);
 }
