@@ -1,223 +1,18 @@
 /*
- * engine-local-body.c - reading bodies: what a chunk is made of, from both
- * generations and the index, and its bytes from the segments.
+ * engine-local-body.c - reading bodies: the bytes of chunks from segments, and
+ * what was changed above them.
  *
- * In one section of `maps` a window of chunks is looked up in the generations,
- * changed bytes are copied and the snapshot of the index is renewed; then, with
- * no lock, references are read from the index and chunks from segments. A chunk
- * may be given back between the two, when a newer one has taken its place: a
- * chunk that does not unseal is looked up again, and is damage only if its
- * reference is still the same.
+ * A chunk may be given back between its look-up and its read, when a newer one
+ * has taken its place: one that does not unseal is looked up again, and is
+ * damage only if its reference is still the same.
  */
-#include "store/engine-local.h"
+#include "store/engine-local-window.h"
 
-#define WINDOW 32 /* chunks looked up at once */
 #define READ_MAX (UINT32_C(1) << 20) /* bytes of one pread */
 #define TRIES 3
 /* What follows a read that goes on where the last one ended is asked of the disk ahead, this far, in steps. */
 #define AHEAD_BYTES (UINT32_C(2) << 20)
 #define AHEAD_STEP (UINT32_C(512) << 10)
-
-/* What one chunk is made of: a base, and pieces above it. */
-struct view {
-	bool below; /* the base is what the index says */
-	struct body_ref ref; /* the base; length 0: zeros */
-	uint32_t limit; /* bytes of the base that count */
-	uint8_t kept; /* units of the base that are not zeroed */
-	uint8_t added; /* units with data above it */
-	size_t pieces; /* index of its first in window.pieces */
-	size_t pieces_count;
-};
-
-struct piece {
-	uint32_t offset; /* in the chunk */
-	uint32_t size;
-	bool zeros;
-	size_t bytes_at; /* in window.bytes */
-};
-
-struct window {
-	struct engine_local *e;
-	uint64_t body;
-	uint64_t first; /* number of the first chunk */
-	size_t count;
-	struct view views[WINDOW];
-	struct buffer pieces; /* struct piece */
-	size_t pieces_count;
-	struct buffer bytes; /* of the pieces; not filled where only places are wanted */
-	bool places_only;
-	bool ahead; /* reading goes on behind the window */
-	struct index_reader *reader;
-};
-
-static void window_release(struct window *w)
-{
-	buffer_release(&w->pieces);
-	buffer_release(&w->bytes);
-	index_reader_give(w->e->index, w->reader);
-}
-
-/* ---- looking up --------------------------------------------------------- */
-
-static void copy_extent(struct window *w, const struct overlay_extent *extent, uint32_t limit)
-{
-	struct piece piece = {
-		.offset = extent->offset,
-		.size = util_min(extent->size, limit - extent->offset),
-		.zeros = !extent->bytes,
-		.bytes_at = w->bytes.size,
-	};
-
-	if (!w->places_only && extent->bytes)
-		buffer_append(&w->bytes, extent->bytes, piece.size);
-	buffer_append(&w->pieces, &piece, sizeof(piece));
-	w->pieces_count++;
-}
-
-/* One generation on top of what the view has from below; `limit` is what the generation above leaves of this one. */
-static void view_add_chunk(struct window *w, struct view *view, const struct overlay_chunk *chunk,
-			   uint32_t limit)
-{
-	struct overlay_units units = overlay_chunk_units(chunk, limit);
-
-	if (chunk->base != OVERLAY_BELOW) {
-		view->below = false;
-		view->ref = chunk->base == OVERLAY_REF ? chunk->ref->ref : (struct body_ref){ 0 };
-		view->limit = BODY_CHUNK_SIZE;
-	}
-	view->kept &= units.kept;
-	view->added = (view->added & units.kept) | units.added;
-	view->limit = util_min(view->limit, chunk->limit);
-	view->limit = util_min(view->limit, limit);
-	for (const struct overlay_extent *i = chunk->extents; i && i->offset < limit; i = i->next)
-		copy_extent(w, i, limit);
-}
-
-static bool in_hole(struct overlay *o, uint64_t body, uint64_t index)
-{
-	struct overlay_body *b = o ? overlay_body_find(o, body) : NULL;
-	uint64_t to;
-
-	return b && overlay_body_hole(b, index, &to);
-}
-
-/* Under `maps`. */
-static void look_at_chunk(struct window *w, size_t i)
-{
-	struct engine_local *e = w->e;
-	uint64_t index = w->first + i;
-	struct overlay_chunk *upper = overlay_chunk_find(e->open, w->body, index), *lower = NULL;
-	struct view *view = &w->views[i];
-
-	*view = (struct view){
-		.below = true,
-		.limit = BODY_CHUNK_SIZE,
-		.kept = BODY_UNITS_ALL,
-		.pieces = w->pieces_count,
-	};
-	if (e->sealed) {
-		lower = overlay_chunk_find(e->sealed, w->body, index);
-		view->below = lower || !in_hole(e->sealed, w->body, index);
-	}
-	if (!upper && in_hole(e->open, w->body, index))
-		view->below = false;
-	else if (!upper && lower)
-		view_add_chunk(w, view, lower, BODY_CHUNK_SIZE);
-	else if (upper && upper->base == OVERLAY_BELOW && lower)
-		view_add_chunk(w, view, lower, upper->limit);
-	if (upper)
-		view_add_chunk(w, view, upper, BODY_CHUNK_SIZE);
-	view->pieces_count = w->pieces_count - view->pieces;
-}
-
-static bool is_changed(struct engine_local *e, uint64_t body)
-{
-	return overlay_body_find(e->open, body) || (e->sealed && overlay_body_find(e->sealed, body));
-}
-
-static int look_at_overlay(struct window *w)
-{
-	static const struct view untouched = { .below = true,
-					       .limit = BODY_CHUNK_SIZE,
-					       .kept = BODY_UNITS_ALL };
-	struct engine_local *e = w->e;
-	bool changed;
-	int r;
-
-	buffer_reset(&w->pieces);
-	buffer_reset(&w->bytes);
-	w->pieces_count = 0;
-	pthread_mutex_lock(&e->maps);
-	changed = is_changed(e, w->body);
-	for (size_t i = 0; i < w->count; i++) {
-		if (changed)
-			look_at_chunk(w, i);
-		else
-			w->views[i] = untouched;
-	}
-	r = index_reader_renew(w->reader);
-	pthread_mutex_unlock(&e->maps);
-	return r < 0 ? r : w->pieces.failed || w->bytes.failed ? -ENOMEM : 0;
-}
-
-/* 0, INDEX_ABSENT, -EBADMSG, other errno. */
-static int read_group(struct window *w, uint64_t number, struct body_group *ret_group)
-{
-	_cleanup_(buffer_release) struct buffer b = { 0 };
-	uint8_t plain[BODY_GROUP_MAX];
-	struct value_head head;
-	struct key key;
-	int r;
-
-	key_body(w->body, number, &key);
-	r = index_get(w->reader, key.bytes, key.size, 0, &b);
-	if (r == 0)
-		r = value_head(b.bytes, b.size, &head);
-	if (r == 0 && (head.attrs_size > sizeof(plain) || head.content_size))
-		r = -EBADMSG;
-	if (r == 0)
-		r = value_unseal(w->e->keys, key.bytes, key.size, b.bytes, b.size, true, plain);
-	return r == 0 ? body_group_decode(plain, head.attrs_size, ret_group) : r;
-}
-
-/* References of the chunks whose base is below. */
-static int look_at_index(struct window *w)
-{
-	struct body_group group;
-	uint64_t loaded = UINT64_MAX;
-	int state = INDEX_ABSENT;
-
-	for (size_t i = 0; i < w->count; i++) {
-		uint64_t index = w->first + i;
-
-		if (!w->views[i].below)
-			continue;
-		if (index / BODY_GROUP != loaded) {
-			loaded = index / BODY_GROUP;
-			state = read_group(w, loaded, &group);
-		}
-		if (state < 0)
-			return state;
-		if (state == 0)
-			w->views[i].ref = group.refs[index % BODY_GROUP];
-	}
-	return 0;
-}
-
-static int look(struct window *w)
-{
-	int r = w->reader ? 0 : index_reader_take(w->e->index, &w->reader);
-
-	if (r == 0)
-		r = look_at_overlay(w);
-	if (r == 0)
-		r = look_at_index(w);
-	if (w->reader)
-		index_reader_rest(w->reader);
-	return r;
-}
-
-/* ---- bytes --------------------------------------------------------------- */
 
 /* Places that a segment does not have are damage, like bytes that do not unseal. */
 static int read_place(struct engine_local *e, uint32_t segment, uint32_t offset, void *buffer, size_t size)
@@ -385,15 +180,15 @@ static bool same_refs(const struct view *a, const struct view *b, size_t count)
 
 static int read_window(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 {
-	struct view before[WINDOW];
-	int r = look(w);
+	struct view before[LOCAL_WINDOW];
+	int r = local_window_look(w);
 
 	for (unsigned tries = 0; r == 0; tries++) {
 		r = fill(w, offset, buffer, size);
 		if (r != -EBADMSG || tries == TRIES)
 			break;
 		memcpy(before, w->views, sizeof(before));
-		r = look(w);
+		r = local_window_look(w);
 		if (r == 0 && same_refs(before, w->views, w->count))
 			r = -EBADMSG;
 	}
@@ -419,7 +214,7 @@ int local_body_read(struct engine *engine, uint64_t body, uint64_t offset, void 
 
 	while (size && r == 0) {
 		uint64_t first = offset / BODY_CHUNK_SIZE;
-		uint64_t end = util_min(offset + size, (first + WINDOW) * BODY_CHUNK_SIZE);
+		uint64_t end = util_min(offset + size, (first + LOCAL_WINDOW) * BODY_CHUNK_SIZE);
 
 		w.first = first;
 		w.count = (end + BODY_CHUNK_SIZE - 1) / BODY_CHUNK_SIZE - first;
@@ -428,147 +223,6 @@ int local_body_read(struct engine *engine, uint64_t body, uint64_t offset, void 
 		size -= end - offset;
 		offset = end;
 	}
-	window_release(&w);
-	return r;
-}
-
-/* ---- where there is data -------------------------------------------------- */
-
-static uint8_t view_units(const struct window *w, size_t i)
-{
-	const struct view *view = &w->views[i];
-
-	return (view->ref.units & body_units_touched(0, view->limit) & view->kept) | view->added;
-}
-
-/* Under `maps`: the first chunk at or after `index` that a generation has something for. */
-static uint64_t next_in_overlay(struct overlay *o, uint64_t body, uint64_t index)
-{
-	struct overlay_chunk *chunk = o ? overlay_chunk_seek(o, body, index) : NULL;
-
-	while (chunk && chunk->base == OVERLAY_HOLE && !chunk->extents)
-		chunk = overlay_chunk_step(chunk);
-	return chunk ? chunk->index : UINT64_MAX;
-}
-
-/* The first chunk at or after `index` that there may be something in, UINT64_MAX if none. */
-static int next_candidate(struct window *w, uint64_t index, uint64_t *ret_index)
-{
-	struct engine_local *e = w->e;
-	uint64_t upper, lower, group = index / BODY_GROUP, best;
-	struct key_parts parts;
-	struct index_row row;
-	struct key key;
-	int r = w->reader ? 0 : index_reader_take(e->index, &w->reader);
-
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&e->maps);
-	upper = next_in_overlay(e->open, w->body, index);
-	lower = next_in_overlay(e->sealed, w->body, index);
-	r = index_reader_renew(w->reader);
-	pthread_mutex_unlock(&e->maps);
-	best = util_min(upper, lower);
-	key_body(w->body, group, &key);
-	if (r == 0)
-		r = index_seek(w->reader, key.bytes, key.size, true, false, &row);
-	index_reader_rest(w->reader);
-	if (r < 0)
-		return r;
-	if (r == 0 && key_parse(&e->codec, row.key, row.key_size, &parts) == 0 &&
-	    parts.kind == KEY_KIND_BODY && parts.id == w->body) {
-		uint64_t first = parts.seq * BODY_GROUP;
-
-		first = util_max(first, index);
-		best = util_min(best, first);
-	}
-	*ret_index = best;
-	return 0;
-}
-
-/* Chunks beyond the largest offset do not exist. */
-#define CHUNKS_MAX (INT64_MAX / BODY_CHUNK_SIZE + 1)
-
-static int look_from(struct window *w, uint64_t index)
-{
-	/* Up to the end of the group: one item of the index. */
-	w->first = index;
-	w->count = BODY_GROUP - index % BODY_GROUP;
-	return look(w);
-}
-
-/* The first unit from `offset` on that is data (or not) among the chunks looked up. False if there is none. */
-static bool find_unit(const struct window *w, uint64_t offset, bool data, uint64_t *ret_offset)
-{
-	for (size_t i = 0; i < w->count; i++) {
-		uint8_t units = view_units(w, i);
-
-		for (uint32_t unit = 0; unit < BODY_UNITS; unit++) {
-			uint64_t start = (w->first + i) * BODY_CHUNK_SIZE + unit * BODY_UNIT;
-
-			if (start + BODY_UNIT <= offset || (units >> unit & 1) != data)
-				continue;
-			*ret_offset = util_max(start, offset);
-			return true;
-		}
-	}
-	return false;
-}
-
-static int seek_data(struct window *w, uint64_t offset, uint64_t *ret_offset)
-{
-	uint64_t index = offset / BODY_CHUNK_SIZE;
-	int r;
-
-	while ((r = next_candidate(w, index, &index)) == 0 && index < CHUNKS_MAX) {
-		r = look_from(w, index);
-		if (r < 0 || find_unit(w, offset, true, ret_offset))
-			return r;
-		index += w->count;
-	}
-	if (r == 0)
-		*ret_offset = UINT64_MAX;
-	return r;
-}
-
-static int seek_hole(struct window *w, uint64_t offset, uint64_t *ret_offset)
-{
-	uint64_t index = offset / BODY_CHUNK_SIZE;
-
-	for (;;) {
-		int r = look_from(w, index);
-
-		if (r < 0 || find_unit(w, offset, false, ret_offset))
-			return r;
-		index += w->count;
-	}
-}
-
-int local_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data, uint64_t *ret_offset)
-{
-	struct window w = { .e = local_of(engine), .body = body, .places_only = true };
-	int r = data ? seek_data(&w, offset, ret_offset) : seek_hole(&w, offset, ret_offset);
-
-	window_release(&w);
-	return r;
-}
-
-int local_body_usage(struct engine *engine, uint64_t body, uint64_t *ret_bytes)
-{
-	struct window w = { .e = local_of(engine), .body = body, .places_only = true };
-	uint64_t index = 0, bytes = 0;
-	int r;
-
-	while ((r = next_candidate(&w, index, &index)) == 0 && index < CHUNKS_MAX) {
-		r = look_from(&w, index);
-		if (r < 0)
-			break;
-		for (size_t i = 0; i < w.count; i++)
-			bytes += (uint64_t)__builtin_popcount(view_units(&w, i)) * BODY_UNIT;
-		index += w.count;
-	}
-	if (r == 0)
-		*ret_bytes = bytes;
-	window_release(&w);
+	local_window_release(&w);
 	return r;
 }

@@ -136,12 +136,14 @@ int local_transact(struct engine *engine, enum store_purpose purpose, const stru
  */
 int local_apply(struct engine_local *e, const uint8_t *bytes, size_t size, uint64_t seq);
 
-/* ---- engine-local-read.c ----------------------------------------------- */
+/* ---- engine-local-read.c, -query.c, -scan.c ------------------------------ */
 
 int local_get(struct engine *engine, const struct key *key, bool attributes_only,
 	      struct store_value *ret_value);
 int local_query(struct engine *engine, const struct store_query *query, struct store_page *ret_page);
 int local_scan(struct engine *engine, const struct key *from, struct key *ret_key);
+/* Under `maps`: the item as the generations have it, a deleted one too, or NULL. */
+struct overlay_item *local_find(struct engine_local *e, const uint8_t *key, size_t key_size);
 
 /* ---- engine-local-body.c ----------------------------------------------- */
 

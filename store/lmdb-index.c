@@ -1,5 +1,5 @@
 /*
- * lmdb-index.c - the environment, its readers and its one writer.
+ * lmdb-index.c - the environment and its one writer. Readers: lmdb-reader.c.
  *
  * MDB_NOTLS, so that readers belong to no thread; never NOSYNC, NOMETASYNC,
  * WRITEMAP or NOMEMINIT. The map is 1 TiB of addresses and never resized: the
@@ -9,43 +9,16 @@
 #include "store/lmdb-index.h"
 
 #include <fcntl.h>
-#include <lmdb.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "store/guard.h"
+#include "store/lmdb-internal.h"
 #include "store/value.h"
 
 #define READERS_MAX 1022
-#define IDLE_READERS_MAX 16
-#define FREE_DBI 0 /* LMDB's own database of free pages */
 
-struct index_reader {
-	struct index_reader *next;
-	MDB_env *env; /* that it is of */
-	MDB_txn *txn;
-	MDB_cursor *cursor;
-	struct buffer row;
-	bool active; /* renewed and not reset */
-	bool broken; /* a signal came while it read */
-};
-
-struct index {
-	MDB_env *env; /* by `lock`, once there are readers */
-	MDB_env *dead; /* the one before, that LMDB refuses to use any more */
-	int dir_fd; /* borrowed */
-	uint64_t map_bytes;
-	MDB_dbi dbi;
-	MDB_txn *write;
-	MDB_cursor *write_cursor;
-	size_t page_size;
-	pthread_mutex_t lock; /* of idle */
-	struct index_reader *idle;
-	unsigned idle_count;
-};
-
-static int from_mdb(int r)
+int index_error(int r)
 {
 	switch (r) {
 	case MDB_SUCCESS:
@@ -72,11 +45,6 @@ static int from_mdb(int r)
 	}
 }
 
-static MDB_val as_val(const uint8_t *bytes, size_t size)
-{
-	return (MDB_val){ .mv_data = (void *)bytes, .mv_size = size };
-}
-
 /* ---- environment ------------------------------------------------------- */
 
 static int open_env(int dir_fd, unsigned flags, uint64_t map_bytes, MDB_env **ret_env)
@@ -86,7 +54,7 @@ static int open_env(int dir_fd, unsigned flags, uint64_t map_bytes, MDB_env **re
 	int r = mdb_env_create(&env);
 
 	if (r)
-		return from_mdb(r);
+		return index_error(r);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
 	r = mdb_env_set_mapsize(env, map_bytes ? map_bytes : INDEX_MAP_DEFAULT);
 	if (!r)
@@ -95,7 +63,7 @@ static int open_env(int dir_fd, unsigned flags, uint64_t map_bytes, MDB_env **re
 		r = mdb_env_open(env, path, flags | MDB_NOTLS, 0600);
 	if (r) {
 		mdb_env_close(env);
-		return from_mdb(r);
+		return index_error(r);
 	}
 	*ret_env = env;
 	return 0;
@@ -107,13 +75,13 @@ static int open_dbi(MDB_env *env, MDB_dbi *ret_dbi)
 	int r = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
 
 	if (r)
-		return from_mdb(r);
+		return index_error(r);
 	r = mdb_dbi_open(txn, NULL, 0, ret_dbi);
 	if (r) {
 		mdb_txn_abort(txn);
-		return from_mdb(r);
+		return index_error(r);
 	}
-	return from_mdb(mdb_txn_commit(txn));
+	return index_error(mdb_txn_commit(txn));
 }
 
 /* Fixed places in a meta page: LMDB's own constants, checked before LMDB maps the file. */
@@ -202,15 +170,6 @@ int index_open(int dir_fd, bool read_only, uint64_t map_bytes, struct index **re
 	return 0;
 }
 
-static void reader_free(struct index_reader *reader)
-{
-	if (reader->cursor)
-		mdb_cursor_close(reader->cursor);
-	mdb_txn_abort(reader->txn);
-	buffer_release(&reader->row);
-	free(reader);
-}
-
 void index_close(struct index *x)
 {
 	if (!x)
@@ -218,7 +177,7 @@ void index_close(struct index *x)
 	while (x->idle) {
 		struct index_reader *next = x->idle->next;
 
-		reader_free(x->idle);
+		index_reader_free(x->idle);
 		x->idle = next;
 	}
 	index_write_abort(x);
@@ -237,247 +196,6 @@ int index_fd(struct index *x)
 	return fd;
 }
 
-/* ---- readers ----------------------------------------------------------- */
-
-static int reader_new(struct index *x, MDB_env *env, struct index_reader **ret_reader)
-{
-	struct index_reader *reader = calloc(1, sizeof(*reader));
-	int r;
-
-	if (!reader)
-		return -ENOMEM;
-	reader->env = env;
-	r = mdb_txn_begin(env, NULL, MDB_RDONLY, &reader->txn);
-	if (r) {
-		free(reader);
-		return from_mdb(r);
-	}
-	r = mdb_cursor_open(reader->txn, x->dbi, &reader->cursor);
-	if (r) {
-		reader_free(reader);
-		return from_mdb(r);
-	}
-	mdb_txn_reset(reader->txn);
-	*ret_reader = reader;
-	return 0;
-}
-
-int index_reader_take(struct index *x, struct index_reader **ret_reader)
-{
-	struct index_reader *reader;
-	MDB_env *env;
-
-	pthread_mutex_lock(&x->lock);
-	env = x->env;
-	reader = x->idle;
-	if (reader) {
-		x->idle = reader->next;
-		x->idle_count--;
-	}
-	pthread_mutex_unlock(&x->lock);
-	if (!reader)
-		return reader_new(x, env, ret_reader);
-	*ret_reader = reader;
-	return 0;
-}
-
-void index_reader_rest(struct index_reader *reader)
-{
-	if (reader->active)
-		mdb_txn_reset(reader->txn);
-	reader->active = false;
-}
-
-int index_reader_renew(struct index_reader *reader)
-{
-	int r;
-
-	index_reader_rest(reader);
-	r = from_mdb(mdb_txn_renew(reader->txn));
-	reader->active = r == 0;
-	return r > 0 ? -EIO : r;
-}
-
-void index_reader_give(struct index *x, struct index_reader *reader)
-{
-	if (!reader)
-		return;
-	index_reader_rest(reader);
-	pthread_mutex_lock(&x->lock);
-	if (!reader->broken && reader->env == x->env && x->idle_count < IDLE_READERS_MAX) {
-		reader->next = x->idle;
-		x->idle = reader;
-		x->idle_count++;
-		reader = NULL;
-	}
-	pthread_mutex_unlock(&x->lock);
-	if (reader)
-		reader_free(reader);
-}
-
-/* Room first, since the guarded copy may not allocate. */
-static uint8_t *make_room(struct buffer *b, size_t size)
-{
-	buffer_reset(b);
-	return buffer_append(b, NULL, size ? size : 1);
-}
-
-/*
- * Guarded, in two steps each: find, then copy. Variables that live across the
- * jump are not changed between it and the landing, or not used after it.
- */
-static int guarded_find(struct index_reader *reader, MDB_cursor *cursor, MDB_cursor_op op,
-			MDB_val *key, MDB_val *value)
-{
-	sigjmp_buf jump;
-	int r;
-
-	if (GUARD_ENTER(jump)) {
-		reader->broken = true;
-		return -EIO;
-	}
-	r = from_mdb(mdb_cursor_get(cursor, key, value, op));
-	guard_leave();
-	return r;
-}
-
-static int guarded_get(struct index_reader *reader, MDB_dbi dbi, MDB_val *key, MDB_val *value)
-{
-	sigjmp_buf jump;
-	int r;
-
-	if (GUARD_ENTER(jump)) {
-		reader->broken = true;
-		return -EIO;
-	}
-	r = from_mdb(mdb_get(reader->txn, dbi, key, value));
-	guard_leave();
-	return r;
-}
-
-static int guarded_copy(struct index_reader *reader, uint8_t *to, const void *from, size_t size)
-{
-	sigjmp_buf jump;
-
-	if (GUARD_ENTER(jump)) {
-		reader->broken = true;
-		return -EIO;
-	}
-	memcpy(to, from, size);
-	guard_leave();
-	return 0;
-}
-
-int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max,
-	      struct buffer *b)
-{
-	MDB_val k = as_val(key, key_size), v;
-	size_t size;
-	uint8_t *room;
-	int r = guarded_get(reader, mdb_cursor_dbi(reader->cursor), &k, &v);
-
-	if (r != 0)
-		return r;
-	size = head_max ? util_min(head_max, v.mv_size) : v.mv_size;
-	if (size > VALUE_SIZE_MAX)
-		return -EBADMSG;
-	room = make_room(b, size);
-	if (!room)
-		return -ENOMEM;
-	b->size = size;
-	return guarded_copy(reader, room, v.mv_data, size);
-}
-
-static bool is_state(const MDB_val *key)
-{
-	return key->mv_size == INDEX_STATE_KEY_SIZE;
-}
-
-static int take_row(struct index_reader *reader, const MDB_val *key, const MDB_val *value,
-		    struct index_row *ret_row)
-{
-	uint8_t *room;
-	int r;
-
-	if (key->mv_size > KEY_MAX || value->mv_size > VALUE_SIZE_MAX)
-		return -EBADMSG;
-	room = make_room(&reader->row, key->mv_size + value->mv_size);
-	if (!room)
-		return -ENOMEM;
-	r = guarded_copy(reader, room, key->mv_data, key->mv_size);
-	if (r == 0)
-		r = guarded_copy(reader, room + key->mv_size, value->mv_data, value->mv_size);
-	if (r < 0)
-		return r;
-	*ret_row = (struct index_row){
-		.key = room,
-		.key_size = key->mv_size,
-		.value = room + key->mv_size,
-		.value_size = value->mv_size,
-	};
-	return 0;
-}
-
-/* The cursor's comparisons, with LMDB's order: memcmp, the shorter first. */
-static int compare(const MDB_val *a, const uint8_t *key, size_t key_size)
-{
-	int order = memcmp(a->mv_data, key, util_min(a->mv_size, key_size));
-
-	if (order)
-		return order;
-	return a->mv_size < key_size ? -1 : a->mv_size > key_size;
-}
-
-static int guarded_compare(struct index_reader *reader, const MDB_val *a, const uint8_t *key,
-			   size_t key_size, int *ret_order)
-{
-	sigjmp_buf jump;
-
-	if (GUARD_ENTER(jump)) {
-		reader->broken = true;
-		return -EIO;
-	}
-	*ret_order = compare(a, key, key_size);
-	guard_leave();
-	return 0;
-}
-
-int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive,
-	       bool reverse, struct index_row *ret_row)
-{
-	MDB_val k = as_val(key, key_size), v;
-	int order, r;
-
-	if (mdb_cursor_renew(reader->txn, reader->cursor) != 0)
-		return -EIO;
-	r = guarded_find(reader, reader->cursor, MDB_SET_RANGE, &k, &v);
-	if (r == INDEX_ABSENT && reverse)
-		r = guarded_find(reader, reader->cursor, MDB_LAST, &k, &v);
-	if (r != 0)
-		return r;
-	r = guarded_compare(reader, &k, key, key_size, &order);
-	if (r < 0)
-		return r;
-	if (reverse ? order > 0 : order < 0)
-		r = guarded_find(reader, reader->cursor, reverse ? MDB_PREV : MDB_NEXT, &k, &v);
-	else if (order == 0 && !inclusive)
-		r = guarded_find(reader, reader->cursor, reverse ? MDB_PREV : MDB_NEXT, &k, &v);
-	if (r != 0)
-		return r;
-	return is_state(&k) ? (reverse ? INDEX_ABSENT : index_step(reader, false, ret_row)) :
-			      take_row(reader, &k, &v, ret_row);
-}
-
-int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_row)
-{
-	MDB_val k, v;
-	int r = guarded_find(reader, reader->cursor, reverse ? MDB_PREV : MDB_NEXT, &k, &v);
-
-	if (r != 0)
-		return r;
-	return is_state(&k) ? INDEX_ABSENT : take_row(reader, &k, &v, ret_row);
-}
-
 /* ---- the writer -------------------------------------------------------- */
 
 int index_write_begin(struct index *x)
@@ -485,18 +203,18 @@ int index_write_begin(struct index *x)
 	int r = mdb_txn_begin(x->env, NULL, 0, &x->write);
 
 	if (r)
-		return from_mdb(r);
+		return index_error(r);
 	r = mdb_cursor_open(x->write, x->dbi, &x->write_cursor);
 	if (!r)
 		return 0;
 	index_write_abort(x);
-	return from_mdb(r);
+	return index_error(r);
 }
 
 int index_write_get(struct index *x, const uint8_t *key, size_t key_size, struct buffer *b)
 {
-	MDB_val k = as_val(key, key_size), v;
-	int r = from_mdb(mdb_get(x->write, x->dbi, &k, &v));
+	MDB_val k = index_val(key, key_size), v;
+	int r = index_error(mdb_get(x->write, x->dbi, &k, &v));
 
 	if (r != 0)
 		return r;
@@ -509,13 +227,13 @@ int index_write_get(struct index *x, const uint8_t *key, size_t key_size, struct
 int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool inclusive,
 		     struct index_row *ret_row)
 {
-	MDB_val k = as_val(key, key_size), v;
-	int r = from_mdb(mdb_cursor_get(x->write_cursor, &k, &v, MDB_SET_RANGE));
+	MDB_val k = index_val(key, key_size), v;
+	int r = index_error(mdb_cursor_get(x->write_cursor, &k, &v, MDB_SET_RANGE));
 
-	if (r == 0 && !inclusive && compare(&k, key, key_size) == 0)
-		r = from_mdb(mdb_cursor_get(x->write_cursor, &k, &v, MDB_NEXT));
-	if (r == 0 && is_state(&k))
-		r = from_mdb(mdb_cursor_get(x->write_cursor, &k, &v, MDB_NEXT));
+	if (r == 0 && !inclusive && index_compare(&k, key, key_size) == 0)
+		r = index_error(mdb_cursor_get(x->write_cursor, &k, &v, MDB_NEXT));
+	if (r == 0 && index_is_state(&k))
+		r = index_error(mdb_cursor_get(x->write_cursor, &k, &v, MDB_NEXT));
 	if (r != 0)
 		return r;
 	*ret_row = (struct index_row){
@@ -529,16 +247,16 @@ int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool 
 
 int index_put(struct index *x, const uint8_t *key, size_t key_size, const uint8_t *value, size_t value_size)
 {
-	MDB_val k = as_val(key, key_size), v = as_val(value, value_size);
-	int r = from_mdb(mdb_put(x->write, x->dbi, &k, &v, 0));
+	MDB_val k = index_val(key, key_size), v = index_val(value, value_size);
+	int r = index_error(mdb_put(x->write, x->dbi, &k, &v, 0));
 
 	return r > 0 ? -EIO : r;
 }
 
 int index_delete(struct index *x, const uint8_t *key, size_t key_size)
 {
-	MDB_val k = as_val(key, key_size);
-	int r = from_mdb(mdb_del(x->write, x->dbi, &k, NULL));
+	MDB_val k = index_val(key, key_size);
+	int r = index_error(mdb_del(x->write, x->dbi, &k, NULL));
 
 	return r == INDEX_ABSENT ? 0 : r;
 }
@@ -588,7 +306,7 @@ static void reopen_for_reading(struct index *x)
 	while (idle) {
 		struct index_reader *next = idle->next;
 
-		reader_free(idle);
+		index_reader_free(idle);
 		idle = next;
 	}
 }
@@ -601,7 +319,7 @@ int index_write_commit(struct index *x)
 	mdb_cursor_close(x->write_cursor);
 	x->write_cursor = NULL;
 	x->write = NULL;
-	r = from_mdb(mdb_txn_commit(txn));
+	r = index_error(mdb_txn_commit(txn));
 	if (r != 0 && refuses_all(x)) {
 		reopen_for_reading(x);
 		return -EIO;
@@ -610,32 +328,6 @@ int index_write_commit(struct index *x)
 }
 
 /* ---- facts ------------------------------------------------------------- */
-
-static int count_free_pages(struct index *x, uint64_t *ret_pages)
-{
-	struct index_reader *reader;
-	MDB_cursor *cursor;
-	MDB_val key, value;
-	uint64_t pages = 0;
-	int r = index_reader_take(x, &reader);
-
-	if (r < 0)
-		return r;
-	r = index_reader_renew(reader);
-	if (r == 0)
-		r = from_mdb(mdb_cursor_open(reader->txn, FREE_DBI, &cursor));
-	if (r == 0) {
-		/* Each record begins with the number of pages in it. */
-		while ((r = guarded_find(reader, cursor, MDB_NEXT, &key, &value)) == 0)
-			pages += *(size_t *)value.mv_data;
-		mdb_cursor_close(cursor);
-	}
-	index_reader_give(x, reader);
-	if (r < 0)
-		return r;
-	*ret_pages = pages;
-	return 0;
-}
 
 int index_facts(struct index *x, bool count_free, struct index_facts *ret_facts)
 {
@@ -647,7 +339,7 @@ int index_facts(struct index *x, bool count_free, struct index_facts *ret_facts)
 	mdb_env_info(x->env, &info);
 	mdb_env_stat(x->env, &stat);
 	if (count_free)
-		r = count_free_pages(x, &pages);
+		r = index_free_pages(x, &pages);
 	if (r < 0)
 		return r;
 	*ret_facts = (struct index_facts){

@@ -18,7 +18,7 @@ struct overlay_block {
 	uint8_t bytes[] __attribute__((aligned(ALIGN)));
 };
 
-static int compare_bytes(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+int overlay_compare(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
 {
 	int order = memcmp(a, b, util_min(a_size, b_size));
 
@@ -29,7 +29,7 @@ static int compare_bytes(const uint8_t *a, size_t a_size, const uint8_t *b, size
 
 static int overlay_item_compare(struct overlay_item *a, struct overlay_item *b)
 {
-	return compare_bytes(a->key, a->key_size, b->key, b->key_size);
+	return overlay_compare(a->key, a->key_size, b->key, b->key_size);
 }
 
 RB_GENERATE(overlay_items, overlay_item, by_key, overlay_item_compare)
@@ -95,7 +95,7 @@ struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t 
 	struct overlay_item *item = RB_ROOT(&o->items);
 
 	while (item) {
-		int order = compare_bytes(key, key_size, item->key, item->key_size);
+		int order = overlay_compare(key, key_size, item->key, item->key_size);
 
 		if (!order)
 			return item;
@@ -111,7 +111,7 @@ struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t 
 	struct overlay_item *best = NULL;
 
 	while (item) {
-		int order = compare_bytes(key, key_size, item->key, item->key_size);
+		int order = overlay_compare(key, key_size, item->key, item->key_size);
 
 		if (!order && inclusive)
 			return item;
@@ -128,6 +128,18 @@ struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t 
 struct overlay_item *overlay_step(struct overlay_item *item, bool reverse)
 {
 	return reverse ? RB_PREV(overlay_items, NULL, item) : RB_NEXT(overlay_items, NULL, item);
+}
+
+struct overlay_item *overlay_first(struct overlay_item *upper, struct overlay_item *lower, bool reverse)
+{
+	int order;
+
+	if (!upper || !lower)
+		return upper ? upper : lower;
+	order = overlay_compare(upper->key, upper->key_size, lower->key, lower->key_size);
+	if (order == 0)
+		return upper;
+	return (order < 0) == !reverse ? upper : lower;
 }
 
 static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, size_t key_size,

@@ -133,6 +133,10 @@ struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t 
 struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size,
 				  bool inclusive, bool reverse);
 struct overlay_item *overlay_step(struct overlay_item *item, bool reverse);
+/* Of two generations' items the one that is read first; the upper one's where both have the key. Takes NULL. */
+struct overlay_item *overlay_first(struct overlay_item *upper, struct overlay_item *lower, bool reverse);
+/* The order of keys, here and in the index: memcmp, then length. */
+int overlay_compare(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size);
 void overlay_put(struct overlay *o, const uint8_t *key, size_t key_size, size_t partition_size,
 		 uint64_t version, const uint8_t *attrs, size_t attrs_size, const uint8_t *content,
 		 size_t content_size);
