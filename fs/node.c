@@ -124,24 +124,33 @@ static struct spot *record_spot(struct record *r, const struct place *at)
 	return NULL;
 }
 
-/* A name was destroyed: the file stands in another one the kernel knows, a live one if there is. */
-static void record_drop_spot(struct record *r, struct spot *gone)
+/* Of several names a live one comes first: that is where the file stands. */
+static void record_prefer_live(struct record *r)
 {
-	spot_clear(gone);
-	if (gone != &r->at) {
-		*gone = r->others[--r->count];
+	if (r->at.name && r->at.state == KEY_ACT)
 		return;
-	}
 	for (uint32_t i = 0; i < r->count; i++) {
-		if (r->others[i].state != KEY_ACT && i + 1 < r->count)
+		struct spot other = r->others[i];
+
+		if (other.state != KEY_ACT)
 			continue;
-		r->at = r->others[i];
-		r->others[i] = r->others[--r->count];
+		r->others[i] = r->at;
+		r->at = other;
 		return;
 	}
 }
 
-/* Remembers a further name; the live one comes first. */
+/* A name was destroyed: the file stands in another one the kernel knows. */
+static void record_drop_spot(struct record *r, struct spot *gone)
+{
+	spot_clear(gone);
+	if (r->count == 0)
+		return;
+	*gone = r->others[--r->count];
+	record_prefer_live(r);
+}
+
+/* Remembers a further name. */
 static int record_add_spot(struct record *r, const struct place *at)
 {
 	struct spot added = { 0 };
@@ -160,12 +169,8 @@ static int record_add_spot(struct record *r, const struct place *at)
 		return -ENOMEM;
 	}
 	r->others = grown;
-	if (at->state == KEY_ACT && r->at.state != KEY_ACT) {
-		grown[r->count++] = r->at;
-		r->at = added;
-	} else {
-		grown[r->count++] = added;
-	}
+	grown[r->count++] = added;
+	record_prefer_live(r);
 	return 0;
 }
 
@@ -628,6 +633,7 @@ static void follow(struct record *r, const struct lifecycle_change *change)
 		record_drop_spot(r, spot);
 	if (r->directory)
 		return;
+	record_prefer_live(r);
 	if (change->temporary)
 		r->release = true;
 	else if (change->from.state == KEY_ACT && change->to.state == KEY_DEL && r->before == 0)

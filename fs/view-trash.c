@@ -328,6 +328,20 @@ static bool is_fact(const char *name)
 	return false;
 }
 
+/* The node stands for all names of a file, of which some may be where the caller must not look. */
+static bool tells_where(const char *name)
+{
+	return strcmp(name, POLICY_PREFIX_USER "origin") == 0 || strcmp(name, POLICY_PREFIX_USER "key") == 0;
+}
+
+/* A file that is live under another name is not deleted, and has no facts. */
+static bool has_fact(const struct inode *inode, const char *name)
+{
+	if (!(inode->item.flags & ITEM_REFERENCE))
+		return true;
+	return inode->nlink == 0 && (inode->item.links_total == 1 || !tells_where(name));
+}
+
 ssize_t view_fact(const struct view *v, const struct node *node, const char *name, char *buffer,
 		  size_t size)
 {
@@ -342,6 +356,10 @@ ssize_t view_fact(const struct view *v, const struct node *node, const char *nam
 	result = namei_load(v->namei, &node->at, true, &inode);
 	if (result)
 		return result;
+	if (!has_fact(&inode, name)) {
+		inode_release(&inode);
+		return -ENODATA;
+	}
 	e = (struct entry){ .at = node->at, .item = inode.item };
 	result = lifecycle_visibility(namei_lifecycle(v->namei), &node->at, &e.expires_ns, &visible);
 	length = result ? result : lifecycle_fact(namei_lifecycle(v->namei), &e, name, buffer, size);

@@ -338,6 +338,15 @@ START_TEST(live_name_comes_before_a_deleted_one)
 	enter_name(20, &b);
 	ck_assert(node_locate(table, 20, &at));
 	ck_assert_int_eq(at.state, KEY_ACT);
+	move(20, false, trash, live(1, "a"));
+	move(20, false, b, dead(2, "b", 8));
+	ck_assert(node_locate(table, 20, &at));
+	ck_assert_str_eq(at.name, "a");
+	move(20, false, live(1, "a"), dead(1, "a", 9));
+	move(20, false, dead(2, "b", 8), b);
+	ck_assert(node_locate(table, 20, &at));
+	ck_assert_int_eq(at.state, KEY_ACT);
+	ck_assert_str_eq(at.name, "b");
 }
 END_TEST
 

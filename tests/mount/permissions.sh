@@ -215,6 +215,26 @@ replacing_is_checked() {
 	content pub/x alice
 }
 
+# One node stands for all names of a file: what one of them tells must not be told of another.
+facts_of_other_names() {
+	chmod 755 .
+	mkdir -m 700 private
+	mkdir -m 1777 pub
+	echo text >private/f
+	chmod 644 private/f
+	ln private/f pub/g
+	ln private/f pub/h
+	rm private/f
+	for name in origin key deleted_at; do
+		equal '' "$(as $bob getfattr --only-values -n user.ddbfs.$name pub/g 2>/dev/null || true)" "$name of a live file"
+	done
+	rm pub/g pub/h
+	for name in origin key; do
+		equal '' "$(as $bob getfattr --only-values -n user.ddbfs.$name pub/.trash/g 2>/dev/null || true)" "$name of a file with other names"
+	done
+	as $bob getfattr --only-values -n user.ddbfs.deleted_at pub/.trash/g >/dev/null
+}
+
 mount_new -o allow_other
 chmod 755 "$mnt"
 it 'P1 a private file of a private directory, deleted: others cannot stat, list, open, restore or purge it' hidden_in_a_private_directory
@@ -229,5 +249,6 @@ it 'undo is of one'\''s own deletions' undo_is_ones_own
 it 'requests of the tool are allowed what the kernel would allow' control_is_checked
 it 'a restore puts a name only where its caller may, the way there included' way_back_is_checked
 it 'a restore replaces only what its caller may remove' replacing_is_checked
+it 'a file tells nothing of its other names' facts_of_other_names
 it 'leaves a store that checks clean' check_clean -o allow_other
 done_testing
