@@ -49,8 +49,8 @@ static int check_sticky(const struct actor *actor, const struct item *directory,
 }
 
 /* A reference says nothing of its file's owner: its LINK does. */
-static int check_sticky_name(struct namei *n, const struct actor *actor, const struct item *directory,
-			     const struct item *item)
+static int check_sticky_name(struct namei *n, const struct actor *actor,
+			     const struct item *directory, const struct item *item)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item link;

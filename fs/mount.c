@@ -33,6 +33,13 @@ static void notify_live_name(struct fs *fs, const struct place *at)
 	notify_attributes(fs->notifier, at->directory);
 }
 
+/* A rename that restores a directory brings back names of files that the kernel knows by others: their link counts are news to it. */
+static bool is_news(struct fs *fs, const struct lifecycle_change *change)
+{
+	return !S_ISDIR(change->mode) && change->from.state != change->to.state &&
+	       change->to.name[0] != '\0' && node_has_other(fs->nodes, change->id, &change->to);
+}
+
 /*
  * Nodes follow every change. The kernel is told of those it did not ask for
  * itself; names in the trash it never keeps.
@@ -42,8 +49,13 @@ static void on_changed(void *data, const struct lifecycle_change *change)
 	struct fs *fs = data;
 
 	node_changed(fs->nodes, change);
-	if (!fs->notifier || !fs->loop || loop_in_request(fs->loop))
+	if (!fs->notifier || !fs->loop)
 		return;
+	if (loop_in_request(fs->loop)) {
+		if (is_news(fs, change))
+			notify_attributes(fs->notifier, change->id);
+		return;
+	}
 	notify_live_name(fs, &change->from);
 	notify_live_name(fs, &change->to);
 	notify_attributes(fs->notifier, change->id);
@@ -229,8 +241,10 @@ static int serve(struct fs *fs, int signal_fd)
 	bool sweep = fs->options->sweeper && !has_option(fs->options->fuse_options, "ro");
 	int result = loop_start(fs->loop);
 
-	if (result)
+	if (result) {
+		notify_stop(fs->notifier);
 		return result;
+	}
 	if (sweep)
 		result = lifecycle_sweeper_start(fs->lifecycle);
 	if (result == 0)

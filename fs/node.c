@@ -655,6 +655,22 @@ void node_changed(void *table, const struct lifecycle_change *change)
 	pthread_mutex_unlock(&t->lock);
 }
 
+static bool stands_only_at(const struct record *r, const struct place *at)
+{
+	return r->count == 0 && spot_is(&r->at, at);
+}
+
+bool node_has_other(struct node_table *t, uint64_t id, const struct place *at)
+{
+	bool other = false;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct record *r = first_of_item(t, id); r && !other; r = next_of_item(r))
+		other = !r->directory && r->at.name && !stands_only_at(r, at);
+	pthread_mutex_unlock(&t->lock);
+	return other;
+}
+
 bool node_busy(void *table, uint64_t id, const struct place *only)
 {
 	struct node_table *t = table;
@@ -663,7 +679,7 @@ bool node_busy(void *table, uint64_t id, const struct place *only)
 	pthread_mutex_lock(&t->lock);
 	for (struct record *r = first_of_item(t, id); r && !busy; r = next_of_item(r))
 		busy = !r->directory && r->writable &&
-		       (!only || (r->count == 0 && spot_is(&r->at, only)));
+		       (!only || stands_only_at(r, only));
 	pthread_mutex_unlock(&t->lock);
 	return busy;
 }

@@ -106,6 +106,9 @@ uint64_t node_find(struct node_table *t, uint64_t id, uint64_t view);
 /* struct file_locator's `locate`; `table` is the struct node_table. */
 bool node_locate(void *table, uint64_t id, struct place *ret_place);
 
+/* Whether the kernel knows a file by a name other than the one at `at`. */
+bool node_has_other(struct node_table *t, uint64_t id, const struct place *at);
+
 /* Lifecycle's hooks; `table` is the struct node_table. */
 void node_changed(void *table, const struct lifecycle_change *change);
 bool node_busy(void *table, uint64_t id, const struct place *only);

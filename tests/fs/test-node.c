@@ -315,8 +315,10 @@ START_TEST(destroyed_name_leaves_the_file_its_other_names)
 	move(20, false, a, dead(1, "a", 7));
 	a = dead(1, "a", 7);
 	ck_assert(node_busy(table, 20, &a));
+	ck_assert(!node_has_other(table, 20, &a));
 	ck_assert_uint_eq(enter_name(20, &b), node);
 	ck_assert(!node_busy(table, 20, &a));
+	ck_assert(node_has_other(table, 20, &a));
 	move(20, false, a, gone);
 	ck_assert(node_locate(table, 20, &at));
 	ck_assert_str_eq(at.name, "b");

@@ -173,7 +173,10 @@ old_deletions_stay() {
 	cp -a --sparse=never tree "$tmp/tree"
 	apart rm -rf tree
 	absent tree
+	equal 1 "$(stat -c %h outside)" 'links of a file whose other name is deleted'
 	mv .trash/tree tree
+	two_links() { [ "$(stat -c %h outside)" = 2 ]; }
+	within_seconds 5 two_links
 	same_tree "$tmp/tree" tree
 	absent tree/sub/old
 	content tree/sub/.trash/old old
