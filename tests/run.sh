@@ -126,7 +126,7 @@ script() {
 	local file=$top/tests/$1/$2.sh log=$logs/$1-$2.log limit status start=$SECONDS
 
 	limit=$(sed -n 's/^# timeout: //p' "$file" | head -n 1)
-	timeout --kill-after=30 "${limit:-300}" bash "$file" >"$log" 2>&1 </dev/null
+	timeout --kill-after=60 "${limit:-300}" bash "$file" >"$log" 2>&1 </dev/null
 	status=$?
 	tally "$1/$2" "$log" $status
 	printf '%-24s %4d s  %s\n' "$1/$2" $((SECONDS - start)) \

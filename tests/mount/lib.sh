@@ -23,6 +23,7 @@ mnt=$tmp/mnt
 mkdir "$mnt"
 number=0
 failures=0
+job= # process group of the behaviour that runs now
 limit=60 # seconds that one behaviour may take
 export LC_ALL=C TZ=UTC
 
@@ -111,6 +112,7 @@ leave() {
 
 	trap - EXIT INT TERM
 	cd /
+	[ -z "$job" ] || kill -9 -- "-$job" 2>/dev/null
 	while read -r m; do
 		# The daemon's log of a failed run is worth more than a clean directory.
 		timeout --kill-after=5 30 "$DDBFS" umount "$m" >/dev/null 2>&1 </dev/null || force_down "$m"
@@ -127,7 +129,7 @@ trap 'exit 130' INT TERM
 
 # it NAME FUNCTION [ARGUMENT...]
 it() {
-	local name=$1 status job
+	local name=$1 status
 	shift
 
 	number=$((number + 1))
@@ -145,6 +147,7 @@ it() {
 	wait_limited $job 2>/dev/null
 	status=$?
 	kill -9 -- -$job 2>/dev/null # what it left running in the background
+	job=
 	case $status in
 	0) echo "ok $number - $name" ;;
 	77) echo "ok $number - $name # SKIP $(tail -n 1 "$tmp/output")" ;;
