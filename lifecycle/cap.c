@@ -108,8 +108,8 @@ static int is_counted(struct capped *c, const struct place *at, const struct ite
 	struct standing st;
 	int result = standing_load(c->l, at, item, &st);
 
-	/* What is purged is on its way out. */
-	if (result || !place_equal(&st.top, at) ||
+	/* What is purged is on its way out, what is pinned on its way back. */
+	if (result || !place_equal(&st.top, at) || st.pinned ||
 	    item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED))
 		return result == -ENOENT ? 0 : result;
 	if (c->directory == KEY_ID_ROOT)
@@ -132,9 +132,9 @@ static int weigh(struct capped *c, const struct item *item, uint64_t *ret_bytes)
 	return util_min(result, 0);
 }
 
-static int evict(struct capped *c, const struct place *at, uint64_t bytes)
+static int evict(struct capped *c, const struct place *at, const struct deletion *d, uint64_t bytes)
 {
-	int result = destroy_entry(c->l, at, COUNTER_DESTROYED_EVICTED, c->budget, c->total);
+	int result = destroy_entry(c->l, at, d, COUNTER_DESTROYED_EVICTED, c->budget, c->total);
 
 	if (!result)
 		c->bytes -= util_min(bytes, c->bytes);
@@ -166,7 +166,7 @@ static int capped_row(struct capped *c, const struct store_row *store_row)
 		c->bytes += bytes;
 		return 0;
 	}
-	return evict(c, &at, bytes);
+	return evict(c, &at, &item.deletion, bytes);
 }
 
 static bool capped_done(const struct capped *c)

@@ -160,7 +160,19 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 	return 0;
 }
 
-static int destroy_file_once(struct lifecycle *l, const struct place *at, enum item_counter cause,
+/* Whether an entry is still to go, for the reason it was to. Once begun it is ended. */
+static bool is_as_decided(const struct item *item, const struct deletion *decided)
+{
+	const struct deletion *d = &item->deletion;
+	unsigned flags = DELETION_PURGED | DELETION_PINNED;
+
+	if (!decided || d->flags & DELETION_DOOMED)
+		return true;
+	return d->destroy_ns == decided->destroy_ns && !((d->flags ^ decided->flags) & flags);
+}
+
+static int destroy_file_once(struct lifecycle *l, const struct place *at,
+			     const struct deletion *decided, enum item_counter cause,
 			     struct step *step, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -171,6 +183,8 @@ static int destroy_file_once(struct lifecycle *l, const struct place *at, enum i
 		return result;
 	if (S_ISDIR(item.mode))
 		return -EISDIR;
+	if (!is_as_decided(&item, decided))
+		return -EBUSY;
 	result = destroy_is_held(l, at, &item);
 	if (result)
 		return result < 0 ? result : -EPERM;
@@ -179,8 +193,8 @@ static int destroy_file_once(struct lifecycle *l, const struct place *at, enum i
 	return result ? result : step_commit(l, step, STORE_RELEASING);
 }
 
-int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause,
-		 struct destroyed *total)
+static int destroy_decided(struct lifecycle *l, const struct place *at, const struct deletion *decided,
+			   enum item_counter cause, struct destroyed *total)
 {
 	_cleanup_(step_release) struct step step = { 0 };
 	struct store_retry retry = { 0 };
@@ -189,13 +203,19 @@ int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter 
 
 	do {
 		one = (struct destroyed){ 0 };
-		result = destroy_file_once(l, at, cause, &step, &one);
+		result = destroy_file_once(l, at, decided, cause, &step, &one);
 	} while (store_retry(&retry, &result));
 	if (!result) {
 		total->items += one.items;
 		total->bytes += one.bytes;
 	}
 	return result;
+}
+
+int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause,
+		 struct destroyed *total)
+{
+	return destroy_decided(l, at, NULL, cause, total);
 }
 
 /* ---- directories --------------------------------------------------------------------- */
@@ -428,7 +448,7 @@ static int empty_all(struct emptying *e, bool *ret_blocked)
 }
 
 /* Nothing of it is to be seen again, from the first thing that goes. */
-static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id)
+static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id, const struct deletion *decided)
 {
 	struct store_retry retry = { 0 };
 	int result;
@@ -441,6 +461,8 @@ static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id)
 		result = record_get_item(l->store, at, false, &value, &item);
 		if (!result && item.id != id)
 			result = STORE_ABSENT;
+		else if (!result && !is_as_decided(&item, decided))
+			result = -EBUSY;
 		else if (!result && at->state == KEY_DEL && !(item.deletion.flags & DELETION_DOOMED))
 			result = deletion_doom(l, at, &item);
 		lifecycle_unlock(l);
@@ -451,11 +473,12 @@ static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id)
 }
 
 static int destroy_directory(struct lifecycle *l, const struct place *at, uint64_t id,
-			     enum item_counter cause, uint64_t *budget, struct destroyed *total)
+			     const struct deletion *decided, enum item_counter cause,
+			     uint64_t *budget, struct destroyed *total)
 {
 	struct emptying e = { .l = l, .cause = cause, .budget = budget, .total = total };
 	bool blocked = false;
-	int result = doom_top(l, at, id);
+	int result = doom_top(l, at, id, decided);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
@@ -467,8 +490,8 @@ static int destroy_directory(struct lifecycle *l, const struct place *at, uint64
 	return result ? result : blocked ? -EBUSY : 0;
 }
 
-int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause,
-		  uint64_t *budget, struct destroyed *total)
+int destroy_entry(struct lifecycle *l, const struct place *at, const struct deletion *decided,
+		  enum item_counter cause, uint64_t *budget, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item item;
@@ -481,14 +504,15 @@ int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter
 		result = item.deletion.flags & DELETION_DOOMED ? 0 : destroy_is_held(l, at, &item);
 		if (result)
 			return result < 0 ? result : -EPERM;
-		result = destroy_directory(l, at, item.id, cause, budget, total);
+		result = destroy_directory(l, at, item.id, decided, cause, budget, total);
 	} else {
 		lifecycle_lock_background(l);
-		result = destroy_file(l, at, cause, total);
+		result = destroy_decided(l, at, decided, cause, total);
 		lifecycle_unlock(l);
+		result = result == STORE_ABSENT ? 0 : result;
 		*budget -= *budget > 0;
 	}
-	if (result && result != STORE_ABSENT)
+	if (result)
 		return result;
 	lifecycle_lock_background(l);
 	result = shadow_prune(l, at->directory);

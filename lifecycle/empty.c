@@ -74,7 +74,7 @@ static int empty_now(struct emptier *e, const struct place *at, const struct ite
 
 	if (!(item->deletion.flags & DELETION_PURGED))
 		return purge_entry(e->l, e->actor, at, true, 0);
-	result = destroy_entry(e->l, at, COUNTER_DESTROYED_USER, &budget, &total);
+	result = destroy_entry(e->l, at, &item->deletion, COUNTER_DESTROYED_USER, &budget, &total);
 	return result == -EBUSY ? 0 : result;
 }
 

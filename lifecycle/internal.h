@@ -301,11 +301,12 @@ struct destroyed {
  * Destroys what stands at a place, all below it included, in steps: it takes the
  * lock for each (as background work), so it must not be held. *budget counts
  * down by items; at 0 it stops and returns 1: call again. -EBUSY: something in
- * it is still open. -EPERM: it, or a directory in it, is on hold. STORE_ABSENT
- * is no outcome: what is gone is done.
+ * it is still open, or its deletion is no longer as `decided`, which is what
+ * called for this: its purge was undone, its restore begun. -EPERM: it, or a
+ * directory in it, is on hold. STORE_ABSENT is no outcome: what is gone is done.
  */
-int destroy_entry(struct lifecycle *l, const struct place *at, enum item_counter cause,
-		  uint64_t *budget, struct destroyed *total);
+int destroy_entry(struct lifecycle *l, const struct place *at, const struct deletion *decided,
+		  enum item_counter cause, uint64_t *budget, struct destroyed *total);
 /* A single file, with the lock held. 0, STORE_ABSENT, -EBUSY, -EISDIR, -EPERM, negative errno. */
 int destroy_file(struct lifecycle *l, const struct place *at, enum item_counter cause,
 		 struct destroyed *total);

@@ -174,6 +174,7 @@ int purge_entry(struct lifecycle *l, const struct actor *actor, const struct pla
 {
 	struct purge p = { .actor = actor, .at = at, .recursive = recursive, .grace_ns = grace_ns };
 	struct store_retry retry = { 0 };
+	struct deletion decided = { .flags = DELETION_PURGED };
 	struct destroyed total = { 0 };
 	uint64_t budget = UINT64_MAX;
 	bool suspect;
@@ -189,7 +190,8 @@ int purge_entry(struct lifecycle *l, const struct actor *actor, const struct pla
 	if (result || p.destroy_ns > watch_steady_ns(l, &suspect))
 		return result;
 	/* Without a grace it goes now; what is open, when it is let go. */
-	result = destroy_entry(l, &p.to, COUNTER_DESTROYED_USER, &budget, &total);
+	decided.destroy_ns = p.destroy_ns;
+	result = destroy_entry(l, &p.to, &decided, COUNTER_DESTROYED_USER, &budget, &total);
 	return result == -EBUSY ? 0 : result;
 }
 

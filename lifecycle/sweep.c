@@ -25,6 +25,7 @@ struct sweep {
 	/* What a step of files cannot do, to be destroyed without the lock. */
 	bool pending;
 	struct place top;
+	struct deletion deletion; /* of the top, which is why it goes */
 	uint64_t due_batch; /* of its row in EXP */
 	enum item_counter cause;
 };
@@ -133,6 +134,7 @@ static int sweep_item(struct sweep *w, const struct place *at, const struct item
 	}
 	w->pending = true;
 	w->top = st.top;
+	w->deletion = st.deletion;
 	w->due_batch = itself ? due_batch : st.deletion.batch;
 	w->cause = destroy_cause(&st.deletion, w->now_ns);
 	return 0;
@@ -163,7 +165,7 @@ static int sweep_row(struct sweep *w, const struct store_row *row, const struct 
 static int sweep_top(struct sweep *w)
 {
 	struct place top = w->top;
-	int result = destroy_entry(w->l, &top, w->cause, &w->budget, &w->total);
+	int result = destroy_entry(w->l, &top, &w->deletion, w->cause, &w->budget, &w->total);
 
 	w->pending = false;
 	if (result == -EBUSY) {
@@ -274,7 +276,7 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 	w.now_ns = watch_steady_ns(l, &r.paused);
 	if (!r.paused)
 		result = sweep_due(&w);
-	if (!result)
+	if (!result && !r.paused)
 		result = cap_enforce(l, &w.budget, &w.total);
 	step_release(&w.step);
 	r.destroyed = w.total.items;

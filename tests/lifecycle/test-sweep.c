@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lifecycle/internal.h"
 #include "tests/lifecycle/fixture.h"
 
 #define YEAR (365 * DAY)
@@ -248,6 +249,53 @@ FIXTURE_TEST(purge_of_a_directory_that_shows_something_needs_recursion)
 	fixture_pass(f, HOUR);
 	sweep(f, NULL);
 	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+static void undo_last(struct fixture *f)
+{
+	struct undo_options options = { 0 };
+	struct undo_result result;
+
+	ck_ok(f, lifecycle_undo(f->life, &f->actor, &options, &result));
+}
+
+/* What the sweeper decided, told apart from what is true when it gets to it. */
+static int destroy_as_purged(struct fixture *f, const char *name, bool undo)
+{
+	struct place at = shown_place(f, KEY_ID_ROOT, name);
+	struct store_value value = { 0 };
+	struct destroyed total = { 0 };
+	uint64_t budget = 100;
+	struct item item;
+	int result;
+
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, true));
+	ck_assert_int_eq(record_get_item(f->store, &at, true, &value, &item), 0);
+	store_value_release(&value);
+	if (undo)
+		undo_last(f);
+	result = FIXTURE_TRY(f, destroy_entry(f->life, &at, &item.deletion, COUNTER_DESTROYED_USER,
+					      &budget, &total));
+	return result;
+}
+
+FIXTURE_TEST(undone_purge_is_not_destroyed_by_what_was_decided_before)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+
+	make_file(f, d, "x", "text");
+	make_file(f, KEY_ID_ROOT, "f", "text");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	discard(f, KEY_ID_ROOT, "d");
+	ck_assert_int_eq(destroy_as_purged(f, "d", true), -EBUSY);
+	ck_assert_int_eq(destroy_as_purged(f, "f", true), -EBUSY);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "d"));
+	ck_assert(is_shown(f, KEY_ID_ROOT, "f"));
+	assert_text(f, d, "x", "text");
+	ck_assert_int_eq(destroy_as_purged(f, "d", false), 0);
+	ck_assert_int_eq(destroy_as_purged(f, "f", false), 0);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
 }
 
 /* ---- emptying -------------------------------------------------------------------- */
@@ -599,6 +647,7 @@ int main(void)
 	tcase_add_test(tcase, hold_that_ends_lets_go);
 	tcase_add_test(tcase, purged_entry_is_hidden_and_goes_after_its_grace);
 	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);
+	tcase_add_test(tcase, undone_purge_is_not_destroyed_by_what_was_decided_before);
 	tcase_add_test(tcase, emptying_takes_what_is_there_below_one_directory);
 	tcase_add_test(tcase, emptying_spares_the_young);
 	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
