@@ -35,7 +35,8 @@ struct attempt {
 	bool waited; /* for a checkpoint, for lack of space */
 	struct index_reader *reader;
 	uint64_t drops; /* generations dropped when `known` was read from the index */
-	uint64_t empty_seq; /* last transaction when the ranges of EMPTY were looked at */
+	uint64_t empty_seq; /* last transaction when the ranges of EMPTY were looked at ... */
+	uint64_t empty_drops; /* ... and generations dropped by then */
 	uint64_t rotations;
 	struct known known[OPERATIONS_MAX];
 };

@@ -145,6 +145,17 @@ static int look_at_range(struct engine_local *e, const struct key_range *range)
 	return found ? STORE_CONFLICT : 0;
 }
 
+static int look_at_each_range(struct attempt *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		int r = a->ops[i].kind == STORE_EMPTY ? look_at_range(a->e, &a->ops[i].range) : 0;
+
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
 static int look_at_ranges(struct attempt *a)
 {
 	struct engine_local *e = a->e;
@@ -156,14 +167,11 @@ static int look_at_ranges(struct attempt *a)
 		return 0;
 	pthread_mutex_lock(&e->commit);
 	a->empty_seq = e->last_seq;
+	pthread_mutex_lock(&e->maps);
+	a->empty_drops = e->drops;
+	pthread_mutex_unlock(&e->maps);
 	pthread_mutex_unlock(&e->commit);
-	for (size_t i = 0; i < a->count; i++) {
-		int r = a->ops[i].kind == STORE_EMPTY ? look_at_range(e, &a->ops[i].range) : 0;
-
-		if (r != 0)
-			return r;
-	}
-	return 0;
+	return look_at_each_range(a);
 }
 
 /* Under both locks: whether a generation has an item in the range that came after transaction `seq`. */
@@ -185,11 +193,13 @@ static bool range_grew(struct overlay *o, const struct key_range *range, uint64_
 static int check_ranges(struct attempt *a)
 {
 	struct engine_local *e = a->e;
-	bool grew = false;
+	bool dropped, grew = false;
 
 	if (a->empty_seq == e->last_seq)
 		return 0;
 	pthread_mutex_lock(&e->maps);
+	/* What came meanwhile may be in the index already. */
+	dropped = a->empty_drops != e->drops;
 	for (size_t i = 0; i < a->count && !grew; i++) {
 		if (a->ops[i].kind != STORE_EMPTY)
 			continue;
@@ -197,6 +207,8 @@ static int check_ranges(struct attempt *a)
 		       (e->sealed && range_grew(e->sealed, &a->ops[i].range, a->empty_seq));
 	}
 	pthread_mutex_unlock(&e->maps);
+	if (dropped && !grew)
+		return look_at_each_range(a);
 	return grew ? STORE_CONFLICT : 0;
 }
 
