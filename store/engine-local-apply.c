@@ -148,9 +148,13 @@ void apply_changes(struct overlay *o, const uint8_t *bytes, size_t size, uint64_
 {
 	struct reader changes = { .bytes = bytes, .size = size };
 	struct change change;
+	int r;
 
-	while (change_next(&changes, &change) > 0)
+	while ((r = change_next(&changes, &change)) > 0)
 		apply_change(o, &change, seq);
+	/* Encoded by this program, or decoded before: half a transaction must never be acknowledged. */
+	assert(r == 0);
+	(void)r;
 	if (!o->first_seq)
 		o->first_seq = seq;
 	o->last_seq = seq;
