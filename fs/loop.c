@@ -13,22 +13,16 @@
 #include <fuse_lowlevel.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
 
+#include "fs/spin.h"
 #include "store/clock.h"
 #include "store/util.h"
 
 #define THREADS_MAX 64
 #define THREADS_KEPT 2 /* idle ones */
 #define IDLE_S 10 /* then surplus threads end */
-#define SPIN_NS 50000
-#define SPIN_PREEMPTED_NS (CLOCK_SECOND_NS / 1000) /* gone for so long: the processor is needed */
-#define SPIN_PAUSE_NS (CLOCK_SECOND_NS / 50)
-#define SPIN_CREDIT 8 /* misses in a row beyond the hits, before spinning stops */
-#define SPIN_PROBE 16 /* sleeps until it is tried again */
 #define WATCH_NS (CLOCK_SECOND_NS / 1000)
 #define WATCH_IDLE 50 /* ticks without a request until the watcher sleeps */
 
@@ -68,11 +62,7 @@ struct loop {
 	_Atomic uint64_t takeovers;
 	pthread_t watcher;
 	bool watched; /* it was started */
-	/* The leader's own, handed on with the lead. */
-	bool spin;
-	int spin_credit;
-	unsigned spin_skipped;
-	int64_t spin_after_ns; /* not before: the machine was loaded */
+	struct spin spin; /* the leader's own, handed on with the lead */
 };
 
 static int64_t now_ns(void)
@@ -83,70 +73,7 @@ static int64_t now_ns(void)
 	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
 }
 
-/* ---- may we spin? ---------------------------------------------------------- */
-
-/* Our control group's path (version 2), or "". */
-static void read_cgroup(char *path, size_t size)
-{
-	char line[256];
-	FILE *f = fopen("/proc/self/cgroup", "re");
-
-	path[0] = '\0';
-	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "0::", 3) == 0)
-			snprintf(path, size, "%s", line + strlen("0::"));
-	}
-	fclose(f);
-}
-
-/* The processors a quota of our control group leaves us, at least 1; 0 = no quota known. */
-static unsigned quota_processors(void)
-{
-	char path[256];
-	char file[320];
-	unsigned long quota;
-	unsigned long period;
-	unsigned processors = 0;
-
-	read_cgroup(path, sizeof(path));
-	snprintf(file, sizeof(file), "/sys/fs/cgroup%s/cpu.max", path);
-	FILE *f = fopen(file, "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lu %lu", &quota, &period) == 2 && period > 0)
-		processors = (unsigned)util_max(quota / period, 1ul);
-	fclose(f);
-	return processors;
-}
-
-/* A spinning thread must not stand in the way of the one it waits for. */
-static bool can_spin(void)
-{
-	cpu_set_t set;
-	unsigned quota = quota_processors();
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 2)
-		return false;
-	return quota == 0 || quota >= 2;
-}
-
 /* ---- receiving -------------------------------------------------------------- */
-
-static bool spin_allowed(struct loop *l, int64_t now)
-{
-	if (!l->spin || now < l->spin_after_ns)
-		return false;
-	if (l->spin_credit > 0)
-		return true;
-	if (++l->spin_skipped < SPIN_PROBE)
-		return false;
-	l->spin_skipped = 0;
-	l->spin_credit = 1;
-	return true;
-}
 
 /* fuse_session_receive_buf, tried for SPIN_NS. -EAGAIN if nothing came. */
 static int receive_spinning(struct worker *w)
@@ -156,23 +83,19 @@ static int receive_spinning(struct worker *w)
 	int64_t before = start;
 	int result;
 
-	if (!spin_allowed(l, start))
+	if (!spin_allowed(&l->spin, start))
 		return -EAGAIN;
 	for (;;) {
 		result = fuse_session_receive_buf(l->session, &w->buffer);
 		if (result != -EAGAIN && result != -EINTR)
 			break;
 		int64_t now = now_ns();
-		if (now - before > SPIN_PREEMPTED_NS)
-			l->spin_after_ns = now + SPIN_PAUSE_NS;
+		spin_looked(&l->spin, before, now);
 		if (now - start > SPIN_NS || atomic_load_explicit(&l->ended, memory_order_relaxed))
 			break;
 		before = now;
 	}
-	if (result > 0)
-		l->spin_credit = util_min(l->spin_credit + 1, SPIN_CREDIT);
-	else
-		l->spin_credit--;
+	spin_ended(&l->spin, result > 0);
 	return result;
 }
 
@@ -454,8 +377,7 @@ int loop_new(struct fuse_session *session, bool busy_poll, struct loop **ret_loo
 	l->fd = fuse_session_fd(session);
 	l->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	l->spin = busy_poll && can_spin();
-	l->spin_credit = SPIN_CREDIT;
+	spin_init(&l->spin, busy_poll);
 	if (l->stop_fd < 0 || l->end_fd < 0 ||
 	    fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) | O_NONBLOCK) < 0) {
 		result = -errno;
