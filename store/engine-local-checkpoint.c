@@ -332,6 +332,7 @@ static int commit(struct engine_local *e, struct overlay *o)
 	if (o && o->last_seq)
 		e->applied_seq = o->last_seq;
 	e->checkpoints++;
+	e->forget_ns = 0;
 	local_free_committed(e);
 	return 0;
 }
@@ -375,7 +376,6 @@ int local_checkpoint_run(struct engine_local *e)
 		r = rotate(e);
 	if (r < 0 || (r == 1 && !e->forget_ns && !e->free_bodies))
 		return r < 0 ? r : 0;
-	e->forget_ns = 0;
 	return commit_sealed(e);
 }
 

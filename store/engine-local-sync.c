@@ -250,10 +250,8 @@ static int64_t checkpoint_due(struct engine_local *e)
 	}
 	earliest(&due_ns, e->freed_ns, CHECKPOINT_FREED_NS);
 	earliest(&due_ns, e->forget_ns, CHECKPOINT_FREED_NS);
-	/* A disk that refused is not asked again at once. */
-	if (due_ns && e->failed_ns)
-		due_ns = util_max(due_ns, e->failed_ns + RETRY_AFTER_NS);
-	return due_ns;
+	/* A disk that refused is asked again, by the clock too, but not at once. */
+	return e->failed_ns ? e->failed_ns + RETRY_AFTER_NS : due_ns;
 }
 
 static void wait_until(struct engine_local *e, int64_t due_ns)
