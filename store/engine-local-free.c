@@ -305,7 +305,7 @@ int local_free_punch(struct engine_local *e, bool all)
 	struct round round = { 0 };
 	const struct body_run *runs;
 	uint64_t waiting = 0;
-	int r;
+	int r, error = 0;
 
 	/* What was given back is listed until the next commit. */
 	if (!e->free_runs || e->punched.size)
@@ -316,22 +316,25 @@ int local_free_punch(struct engine_local *e, bool all)
 		return r;
 	runs = (struct body_run *)owned.bytes;
 	retire_segments(e, runs, round.count, all);
-	for (size_t i = 0; i < round.count && r == 0;) {
+	/* One that fails is tried again the next time; the others do not wait for it. */
+	for (size_t i = 0; i < round.count;) {
 		uint64_t length;
 		size_t n = neighbours(runs + i, round.count - i, &length);
 
 		r = segments_punch(e->segments, runs[i].segment, runs[i].offset, length);
 		if (r == 0)
 			r = note_punched(e, runs + i, n);
-		else if (r == -EBUSY)
-			waiting += n, r = 0;
+		if (r < 0)
+			waiting += n;
+		if (r < 0 && r != -EBUSY && !error)
+			error = r;
 		i += n;
 	}
 	e->free_runs = round.more || waiting;
 	e->free_pending = waiting + (round.more ? 1 : 0);
 	if (e->punched.size || e->free_bodies)
 		e->forget_ns = local_now_ns();
-	return r;
+	return error;
 }
 
 int local_free_drain(struct engine_local *e)
