@@ -5,8 +5,8 @@
  * patched is put together from its base and the bytes above it, sealed, and
  * appended to the checkpoint's own stream; what stood there before is let go.
  *
- * A base that does not unseal stays as it is: the chunk is damaged and keeps
- * saying so, and nothing else suffers.
+ * A base that does not unseal, or that the disk cannot read, stays as it is: the
+ * chunk is damaged and keeps saying so, and nothing else suffers.
  */
 #include "store/engine-local.h"
 
@@ -122,6 +122,13 @@ static int image_base(struct merge *m, const struct overlay_chunk *chunk, const 
 		return 0;
 	}
 	r = local_chunk_read(m->e, m->body, chunk->index, ref, m->image);
+	/* Once more, since what is written above it is lost if the disk gets over it later. */
+	if (r == -EIO)
+		r = local_chunk_read(m->e, m->body, chunk->index, ref, m->image);
+	if (r == -EIO) {
+		m->e->problem = "file data cannot be read from the disk: run `ddbfs check`";
+		return -EBADMSG;
+	}
 	if (r < 0)
 		return r;
 	body_expand(ref, m->image);

@@ -70,7 +70,8 @@ static int check_chunks(struct engine_local *e, const struct journal_record *rec
 		if (!chunk)
 			return -ENOMEM;
 		r = local_chunk_read(e, change.body, change.index, &change.ref, chunk);
-		if (r == -EBADMSG)
+		/* A sector that cannot be read is data that is not there. */
+		if (r == -EBADMSG || r == -EIO)
 			return 1;
 		if (r < 0)
 			return r;
