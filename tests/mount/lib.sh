@@ -12,12 +12,15 @@
 
 set -uo pipefail
 
-DDBFS=${DDBFS:?the ddbfs program to test}
-sys=${DDBFS_TESTS_BUILD:?the build directory}/tests/mount/sys
+: "${DDBFS:?the ddbfs program to test}" "${DDBFS_TESTS_BUILD:?the build directory}"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 tmp=$(mktemp -d "${DDBFS_TEST_TMP:-/tmp}/ddbfs-mount.XXXXXX") || exit 1
 chmod 755 "$tmp"
+# Other users run these too, and need not be able to enter the build directory.
+install -m 755 "$DDBFS" "$DDBFS_TESTS_BUILD/tests/mount/sys" "$tmp" || exit 1
+DDBFS=$tmp/ddbfs
+sys=$tmp/sys
 store=$tmp/store
 mnt=$tmp/mnt
 mkdir "$mnt"
