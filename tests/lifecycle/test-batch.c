@@ -454,7 +454,7 @@ int main(void)
 	Suite *suite = suite_create("batch");
 	TCase *tcase = tcase_create("batch");
 
-	tcase_set_timeout(tcase, 100);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, one_process_group_is_one_batch);
 	tcase_add_test(tcase, old_batch_ends_after_a_second);
 	tcase_add_test(tcase, unknown_processes_are_grouped_by_user);

@@ -209,7 +209,7 @@ int main(void)
 	Suite *suite = suite_create("policy");
 	TCase *tcase = tcase_create("policy");
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, durations_are_exact);
 	tcase_add_test(tcase, doubtful_values_are_refused_with_a_hint);
 	tcase_add_test(tcase, sizes_and_switches_are_read);

@@ -470,7 +470,7 @@ int main(void)
 	Suite *suite = suite_create("random");
 	TCase *tcase = tcase_create("random");
 
-	tcase_set_timeout(tcase, 110);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, random_histories_leave_a_sound_store);
 	tcase_add_test(tcase, only_time_destroys_what_nobody_purges);
 	tcase_add_test(tcase, random_histories_with_faults_leave_a_sound_store);

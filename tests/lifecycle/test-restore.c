@@ -491,18 +491,18 @@ FIXTURE_TEST(many_children_come_back_in_steps)
 	char name[32];
 
 	f->disturb = d;
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 30; i++) {
 		snprintf(name, sizeof(name), "file-%02d", i);
 		make_file(f, d, name, name);
 	}
 	fixture_pass(f, HOUR);
 	rm_rf(f, KEY_ID_ROOT, "d");
 	restore(f, KEY_ID_ROOT, "d", KEY_ID_ROOT, "d");
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 30; i++) {
 		snprintf(name, sizeof(name), "file-%02d", i);
 		assert_text(f, d, name, name);
 	}
-	ck_assert_int_eq(counter(f, COUNTER_RESTORED), 51);
+	ck_assert_int_eq(counter(f, COUNTER_RESTORED), 31);
 	ck_assert_uint_eq(count_deleted(f, d), 0);
 }
 
@@ -595,7 +595,7 @@ int main(void)
 	Suite *suite = suite_create("restore");
 	TCase *tcase = tcase_create("restore");
 
-	tcase_set_timeout(tcase, 100);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, file_comes_back_as_it_was);
 	tcase_add_test(tcase, existing_name_is_kept_renamed_or_replaced);
 	tcase_add_test(tcase, restore_follows_the_rules_of_rename);

@@ -635,7 +635,7 @@ int main(void)
 	Suite *suite = suite_create("sweep");
 	TCase *tcase = tcase_create("sweep");
 
-	tcase_set_timeout(tcase, 100);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, expired_file_is_hidden_then_destroyed);
 	tcase_add_test(tcase, what_went_with_a_directory_waits_for_it);
 	tcase_add_test(tcase, directory_waits_for_what_is_in_it);

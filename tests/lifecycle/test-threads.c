@@ -225,7 +225,7 @@ int main(void)
 	Suite *suite = suite_create("threads");
 	TCase *tcase = tcase_create("threads");
 
-	tcase_set_timeout(tcase, 100);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, deleters_of_one_tree_make_one_entry_each);
 	tcase_add_test(tcase, restore_and_sweep_race_to_one_outcome);
 	tcase_add_test(tcase, create_and_rmdir_never_both_succeed);

@@ -155,6 +155,36 @@ FIXTURE_TEST(replaced_versions_are_capped)
 	assert_text(f, KEY_ID_ROOT, "back", "5");
 }
 
+FIXTURE_TEST(replaced_directory_keeps_what_was_deleted_in_it)
+{
+	uint64_t first = make_directory(f, KEY_ID_ROOT, "d");
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.versions", "1");
+	make_file(f, first, "f", "precious");
+	fixture_pass(f, HOUR);
+	rm(f, first, "f");
+	for (int i = 0; i < 3; i++) {
+		make_directory(f, KEY_ID_ROOT, "new");
+		ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "new", KEY_ID_ROOT, "d"), 0);
+	}
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_VERSIONS), 0);
+	restore(f, first, "f", KEY_ID_ROOT, "f");
+	assert_text(f, KEY_ID_ROOT, "f", "precious");
+}
+
+FIXTURE_TEST(versions_stay_while_the_clock_is_suspect)
+{
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.versions", "1");
+	make_file(f, KEY_ID_ROOT, "f", "0");
+	make_file(f, KEY_ID_ROOT, "g", "1");
+	make_file(f, KEY_ID_ROOT, "h", "2");
+	test_clock_step(&f->clock, 40 * DAY);
+	ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "g", KEY_ID_ROOT, "f"), 0);
+	ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "h", KEY_ID_ROOT, "f"), 0);
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 2);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_VERSIONS), 0);
+}
+
 FIXTURE_TEST(version_over_the_cap_that_is_open_waits)
 {
 	uint64_t first;
@@ -432,7 +462,7 @@ int main(void)
 	Suite *suite = suite_create("trash");
 	TCase *tcase = tcase_create("trash");
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, removed_file_keeps_all_it_was);
 	tcase_add_test(tcase, removal_fails_as_unlink_and_rmdir_do);
 	tcase_add_test(tcase, directory_with_deleted_items_only_is_removed);
@@ -440,6 +470,8 @@ int main(void)
 	tcase_add_test(tcase, names_of_one_file_are_counted);
 	tcase_add_test(tcase, replaced_file_goes_to_the_trash);
 	tcase_add_test(tcase, replaced_versions_are_capped);
+	tcase_add_test(tcase, replaced_directory_keeps_what_was_deleted_in_it);
+	tcase_add_test(tcase, versions_stay_while_the_clock_is_suspect);
 	tcase_add_test(tcase, version_over_the_cap_that_is_open_waits);
 	tcase_add_test(tcase, own_temporary_name_makes_no_entry);
 	tcase_add_test(tcase, temporary_name_that_is_open_lives_until_it_is_let_go);
