@@ -10,6 +10,7 @@
  * A purge is undone into the trash: its entries are found by their rows in EXP.
  */
 #include <fnmatch.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "lifecycle/internal.h"
@@ -231,11 +232,43 @@ static int load_top(struct undoing *u, uint64_t seq, struct top_item *ret_top)
 					  &ret_top->item);
 }
 
+/* Where a view shows it: in the trash of the last live directory on the way. */
+static int path_in_view(struct lifecycle *l, const struct place *at, char **ret_path)
+{
+	_cleanup_free_ char *path = NULL;
+	uint64_t directory = at->directory;
+	size_t depth = 1, deleted = 1; /* names; of them, from the first deleted one on */
+	char *shown;
+	const char *cut;
+	int result;
+
+	result = tree_path(l->store, at, &path);
+	if (result)
+		return result;
+	for (; directory != KEY_ID_ROOT; depth++) {
+		struct guard guard;
+
+		result = record_get_guard(l->store, directory, &guard);
+		if (result)
+			return result == STORE_ABSENT ? -ENOENT : result;
+		if (guard.at.state == KEY_DEL)
+			deleted = depth + 1;
+		directory = guard.at.directory;
+	}
+	for (cut = path + strlen(path); deleted && cut > path; deleted -= *cut == '/')
+		cut--;
+	if (asprintf(&shown, "%.*s/%s%s", (int)(cut - path), path, store_trash_name(l->store), cut) < 0)
+		return -ENOMEM;
+	*ret_path = shown;
+	return 0;
+}
+
 static void tell(struct undoing *u, const struct place *at, const struct item *item, int result)
 {
 	_cleanup_free_ char *path = NULL;
 
-	if (!u->o->entry || tree_path(u->l->store, at, &path))
+	if (!u->o->entry ||
+	    (u->batch.purge ? path_in_view(u->l, at, &path) : tree_path(u->l->store, at, &path)))
 		return;
 	u->o->entry(u->o->data, path, item, result);
 }

@@ -144,8 +144,9 @@ purging() {
 	refused rmdir .trash/d
 	rm -rf .trash/d
 	lists .trash
-	# Within its grace even that can be undone.
-	ddbfs undo
+	# Within its grace even that can be undone: back into the trash, says the command.
+	exits 0 ddbfs undo
+	says "back     $d/.trash/d"
 	if [ -e .trash/g ]; then
 		ddbfs undo
 	fi
