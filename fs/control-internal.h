@@ -105,6 +105,9 @@ int job_path(struct job *j, const char *key, char **ret_path);
 /* Both steps; 0, or said and a negative errno. *ret_path may be NULL-initialised and is the caller's to free in any case. */
 int job_target(struct job *j, const char *key, bool deleted, char **ret_path, struct target *ret_target);
 
+/* The first name on the way to where something was that is no directory any more. malloc'd; NULL: none. Takes no lock. */
+char *job_in_way(struct job *j, const char *path);
+
 /* Whether the actor may read the view of a directory: mode and mask, and all above. 0, -EACCES, other negative errno. */
 int job_may_list(struct job *j, uint64_t directory);
 

@@ -166,6 +166,29 @@ int target_find(struct job *j, const char *path, bool deleted, struct target *re
 	return 0;
 }
 
+char *job_in_way(struct job *j, const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	uint64_t directory = KEY_ID_ROOT;
+	char *slash;
+
+	for (char *name = copy; name && (slash = strchr(name + 1, '/')); name = slash) {
+		struct inode i = { 0 };
+		bool file;
+
+		*slash = '\0';
+		if (namei_lookup(j->control->namei, directory, name + 1, true, &i))
+			return NULL;
+		file = !S_ISDIR(i.item.mode);
+		directory = i.item.id;
+		inode_release(&i);
+		if (file)
+			return util_steal(copy);
+		*slash = '/';
+	}
+	return NULL;
+}
+
 int job_path(struct job *j, const char *key, char **ret_path)
 {
 	int result = bytes_from_json(j->request, key, ret_path);

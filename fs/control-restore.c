@@ -66,6 +66,8 @@ static int restore_as(struct restoration *r, uint64_t parent, const char *name)
 {
 	unsigned flags = strcmp(r->taken, "replace") ? RESTORE_NOREPLACE : 0;
 
+	if (namei_is_reserved(r->job->control->namei, parent, name))
+		return -EEXIST;
 	return lifecycle_restore(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name, flags,
 				 show_progress, r);
 }
@@ -133,40 +135,16 @@ static void say_restored(struct restoration *r, bool skipped)
 	job_result(r->job, CONTROL_DONE, result);
 }
 
-/* The first name on the way to where it was that is no directory any more. malloc'd; NULL: none. */
-static char *find_in_way(struct restoration *r)
-{
-	_cleanup_free_ char *path = NULL;
-	uint64_t directory = KEY_ID_ROOT;
-	char *slash;
-
-	if (tree_path(job_store(r->job), &r->at, &path))
-		return NULL;
-	for (char *name = path + 1; (slash = strchr(name, '/')); name = slash + 1) {
-		struct inode i = { 0 };
-		bool file;
-
-		*slash = '\0';
-		if (namei_lookup(r->job->control->namei, directory, name, true, &i))
-			return NULL;
-		file = !S_ISDIR(i.item.mode);
-		directory = i.item.id;
-		inode_release(&i);
-		if (file)
-			return util_steal(path);
-		*slash = '/';
-	}
-	return NULL;
-}
-
 static void say_in_way(struct restoration *r)
 {
 	static const char words[] =
 		"what was its directory is a file now; move that away, or give --to DIR";
-	_cleanup_free_ char *in_way = find_in_way(r);
+	_cleanup_free_ char *origin = NULL, *in_way = NULL;
 	json_t *line = json_pack("{ss si}", "error", words, "exit", CONTROL_CONFLICT);
 
 	bytes_to_json(line, "path", r->path);
+	if (tree_path(job_store(r->job), &r->at, &origin) == 0)
+		in_way = job_in_way(r->job, origin);
 	if (in_way)
 		bytes_to_json(line, "in_way", in_way);
 	job_last(r->job, line);

@@ -3,7 +3,7 @@
  *
  * batches: in all; rows as `batch_to_json` makes them, newest first.
  * undo: in batch (its id, a string; without it, the last), taken, only (a pattern), dry_run; a row for
- * each top entry: path, size, and error if it stayed; progress; result batch,
+ * each top entry: path, size, and error if it stayed (in_way: the file that stands there); progress; result batch,
  * restored, already, skipped, missing.
  */
 #include <errno.h>
@@ -129,6 +129,7 @@ static const char *entry_words(int result)
 /* Called with lifecycle's lock held or not: only says. */
 static void say_entry(void *data, const char *path, const struct item *item, int result)
 {
+	_cleanup_free_ char *in_way = NULL;
 	struct undoing *u = data;
 	json_t *row =
 		json_pack("{sI}", "size", (json_int_t)(item && S_ISREG(item->mode) ? item->size : 0));
@@ -138,6 +139,10 @@ static void say_entry(void *data, const char *path, const struct item *item, int
 	bytes_to_json(row, "path", path);
 	if (result)
 		json_object_set_new(row, "error", json_string(entry_words(result)));
+	if (result == -ENOTDIR)
+		in_way = job_in_way(u->job, path);
+	if (in_way)
+		bytes_to_json(row, "in_way", in_way);
 	job_row(u->job, row);
 }
 

@@ -46,6 +46,13 @@ static char *shown_path(const struct undo *u, const json_t *row, const char *key
 	return print_quoted(shown);
 }
 
+static bool has_path(const json_t *row, const char *key)
+{
+	_cleanup_free_ char *inner = NULL;
+
+	return bytes_from_json(row, key, &inner) == 0;
+}
+
 /* ---- --list ------------------------------------------------------------------ */
 
 static const char *state(const json_t *row)
@@ -118,7 +125,10 @@ static void print_entry(void *data, json_t *row)
 		return;
 	}
 	_cleanup_free_ char *path = shown_path(u, row, "path");
-	if (error)
+	_cleanup_free_ char *in_way = shown_path(u, row, "in_way");
+	if (error && has_path(row, "in_way"))
+		printf("%-9s%s (%s: %s)\n", "left", path, error, in_way);
+	else if (error)
 		printf("%-9s%s (%s)\n", "left", path, error);
 	else
 		printf("%-9s%s\n",

@@ -108,14 +108,17 @@ renamed_parent() {
 parent_is_a_file_now() {
 	mkdir a
 	echo text >a/f
-	rm a/f
-	rmdir a
+	apart rm a/f
+	apart rmdir a
 	echo 'a file' >a
 	local entry
 	entry=$(ls .trash)
 	exists ".trash/$entry/f"
 	refused ddbfs trash restore "$d/.trash/$entry/f"
 	says "$d/a"
+	ddbfs undo --skip # of the rmdir
+	ddbfs undo --skip >"$tmp/said" || true
+	says "left     $d/a/f (its directory is a file now: $d/a)"
 	content a 'a file'
 	content ".trash/$entry/f" text
 	# By mv to somewhere else it still comes back.
@@ -244,6 +247,18 @@ restore_within_a_view_is_whole() {
 	content t/b/y 2
 }
 
+reserved_names() {
+	mkdir a
+	echo text >a/.ddbfs
+	rm a/.ddbfs
+	exits 5 ddbfs trash restore --to "$mnt" "$d/a/.ddbfs"
+	exits 5 ddbfs trash restore --replace --to "$mnt" "$d/a/.ddbfs"
+	exits 0 ddbfs trash restore --rename --to "$mnt" "$d/a/.ddbfs"
+	content "$mnt/.ddbfs (restored)" text
+	exists "$mnt/.ddbfs/stats"
+	rm "$mnt/.ddbfs (restored)"
+}
+
 mount_new -o allow_other
 chmod 755 "$mnt"
 it 'C1 one name deleted five times: five entries, each restores its own bytes' deleted_five_times
@@ -251,6 +266,7 @@ it 'C1 older entries bear name@time, which stays theirs' names_of_older_ones_sta
 it 'C2 a directory deleted twice: both trees are listed and restorable' directory_deleted_twice
 it 'C3 restoring to the origin recreates missing parents, and only those' missing_parents_come_back
 it 'C4 the parent was renamed: the file is restored under its new name' renamed_parent
+it 'N3 a restore makes no name that is the file system'\''s own' reserved_names
 it 'C5 the parent is a file now: refused, named, and the entry stays' parent_is_a_file_now
 it 'C6 a taken name is refused with exit code 5, or the entry renamed' name_is_taken
 it 'C6 replacing follows rename(2), and what is replaced goes to the trash' replacing_restores
