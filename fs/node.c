@@ -1,59 +1,19 @@
 /*
  * node.c - the node table: two chained hash tables over the same records, by
  * node id and by item id, under one mutex.
- *
- * A record is kept small (about 100 bytes and the name), because a tree walk
- * leaves one for every file in the kernel's caches. Only files with several
- * names keep more than one place: all that the kernel has asked for, so that a
- * name that is destroyed does not take the open file with it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "fs/node.h"
+#include "fs/node-record.h"
 #include "store/util.h"
 
 #define STAMPS 256
 #define BUCKETS_FIRST 1024
-#define PLACES_MAX 64 /* of one file, beside the first */
 #define ID_CONTROL_DIRECTORY UINT64_C(2)
 #define ID_CONTROL_FILE UINT64_C(3)
 #define ID_FIRST UINT64_C(16)
-
-struct spot { /* a struct place without its 256 bytes */
-	uint64_t directory;
-	uint64_t seq;
-	char *name; /* NULL: none */
-	enum key_state state;
-};
-
-struct record {
-	uint64_t node;
-	uint64_t id;
-	uint64_t view;
-	uint64_t lookups;
-	union {
-		/* Files: of the look-ups, those from before it was first seen in a view; 0 = not seen there. */
-		uint64_t before;
-		/* Directories: value of table.moves when it was found live, plus 1. */
-		uint64_t live_moves;
-	};
-	struct spot at;
-	union {
-		struct spot *others; /* NODE_ITEM */
-		char *text; /* NODE_CONTROL_STATS */
-	};
-	struct record *next_node;
-	struct record *next_item;
-	uint32_t count; /* of others, or bytes of text */
-	uint8_t kind;
-	bool directory;
-	bool detached;
-	bool aside; /* another node takes its part: of the same directory and view, or of a spoilt file */
-	bool writable;
-	bool release; /* node_forget reports it */
-};
 
 struct node_table {
 	pthread_mutex_t lock; /* guards all below but the atomics, which are written under it */
@@ -76,102 +36,6 @@ static size_t bucket(const struct node_table *t, uint64_t id)
 static _Atomic uint64_t *stamp_of(struct node_table *t, uint64_t directory)
 {
 	return &t->stamps[((directory * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % STAMPS];
-}
-
-/* ---- places ------------------------------------------------------------- */
-
-static int spot_set(struct spot *s, const struct place *at)
-{
-	char *name = s->name;
-
-	if (!name || strcmp(name, at->name) != 0) {
-		name = strdup(at->name);
-		if (!name)
-			return -ENOMEM;
-		free(s->name);
-	}
-	*s = (struct spot){ at->directory, at->seq, name, at->state };
-	return 0;
-}
-
-static void spot_clear(struct spot *s)
-{
-	free(s->name);
-	*s = (struct spot){ 0 };
-}
-
-static bool spot_is(const struct spot *s, const struct place *at)
-{
-	return s->name && s->directory == at->directory && s->seq == at->seq &&
-	       s->state == at->state && strcmp(s->name, at->name) == 0;
-}
-
-static void spot_get(const struct spot *s, struct place *ret_place)
-{
-	ret_place->directory = s->directory;
-	ret_place->seq = s->seq;
-	ret_place->state = s->state;
-	strcpy(ret_place->name, s->name ? s->name : "");
-}
-
-static struct spot *record_spot(struct record *r, const struct place *at)
-{
-	if (spot_is(&r->at, at))
-		return &r->at;
-	for (uint32_t i = 0; i < r->count; i++)
-		if (spot_is(&r->others[i], at))
-			return &r->others[i];
-	return NULL;
-}
-
-/* Of several names a live one comes first: that is where the file stands. */
-static void record_prefer_live(struct record *r)
-{
-	if (r->at.name && r->at.state == KEY_ACT)
-		return;
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct spot other = r->others[i];
-
-		if (other.state != KEY_ACT)
-			continue;
-		r->others[i] = r->at;
-		r->at = other;
-		return;
-	}
-}
-
-/* A name was destroyed: the file stands in another one the kernel knows. */
-static void record_drop_spot(struct record *r, struct spot *gone)
-{
-	spot_clear(gone);
-	if (r->count == 0)
-		return;
-	*gone = r->others[--r->count];
-	record_prefer_live(r);
-}
-
-/* Remembers a further name. */
-static int record_add_spot(struct record *r, const struct place *at)
-{
-	struct spot added = { 0 };
-
-	if (record_spot(r, at))
-		return 0;
-	if (r->count == PLACES_MAX) {
-		spot_clear(&r->others[0]);
-		memmove(r->others, r->others + 1, --r->count * sizeof(*r->others));
-	}
-	if (spot_set(&added, at) < 0)
-		return -ENOMEM;
-	struct spot *grown = realloc(r->others, (r->count + 1) * sizeof(*grown));
-	if (!grown) {
-		spot_clear(&added);
-		return -ENOMEM;
-	}
-	r->others = grown;
-	grown[r->count++] = added;
-	record_prefer_live(r);
-	return 0;
 }
 
 /* ---- the two tables ------------------------------------------------------ */
@@ -266,19 +130,6 @@ static void grow(struct node_table *t)
 		next = r->next_node;
 		insert(t, r);
 	}
-}
-
-static void record_free(struct record *r)
-{
-	spot_clear(&r->at);
-	if (r->kind == NODE_CONTROL_STATS) {
-		free(r->text);
-	} else {
-		for (uint32_t i = 0; i < r->count; i++)
-			spot_clear(&r->others[i]);
-		free(r->others);
-	}
-	free(r);
 }
 
 int node_table_new(struct node_table **ret_table)
@@ -416,26 +267,6 @@ static struct record *add_record(struct node_table *t, uint64_t node)
 	return r;
 }
 
-static void seen_live(struct record *r)
-{
-	r->writable = true;
-	r->before = 0;
-	r->release = false;
-}
-
-static int enter_known(struct record *r, const struct node_entry *entry)
-{
-	if (!r->directory) {
-		if (entry->live)
-			seen_live(r);
-		else if (r->writable && r->before == 0)
-			r->before = r->lookups;
-	}
-	if (!entry->reference || !r->at.name)
-		return spot_set(&r->at, entry->at);
-	return record_add_spot(r, entry->at);
-}
-
 static struct record *enter_new(struct node_table *t, const struct node_entry *entry)
 {
 	struct record *r = add_record(t, t->next);
@@ -468,7 +299,7 @@ int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *r
 	}
 	struct record *r = find_item(t, entry->id, entry->view);
 	if (r)
-		result = enter_known(r, entry);
+		result = record_enter(r, entry);
 	else if (!(r = enter_new(t, entry)))
 		result = -ENOMEM;
 	if (result == 0) {
@@ -590,7 +421,7 @@ void node_set_writable(struct node_table *t, uint64_t node)
 	pthread_mutex_lock(&t->lock);
 	struct record *r = find_node(t, node);
 	if (r && !r->directory)
-		seen_live(r);
+		record_seen_live(r);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -621,25 +452,6 @@ void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void follow(struct record *r, const struct lifecycle_change *change)
-{
-	bool destroyed = change->to.name[0] == '\0';
-	struct spot *spot = r->directory ? &r->at : record_spot(r, &change->from);
-
-	if (!spot)
-		return;
-	/* Without memory for the new name the place is lost: its next use is answered ESTALE, and the kernel looks it up. */
-	if (destroyed || spot_set(spot, &change->to) < 0)
-		record_drop_spot(r, spot);
-	if (r->directory)
-		return;
-	record_prefer_live(r);
-	if (change->temporary)
-		r->release = true;
-	else if (change->from.state == KEY_ACT && change->to.state == KEY_DEL && r->before == 0)
-		r->before = r->lookups;
-}
-
 void node_changed(void *table, const struct lifecycle_change *change)
 {
 	struct node_table *t = table;
@@ -651,13 +463,8 @@ void node_changed(void *table, const struct lifecycle_change *change)
 	if (S_ISDIR(change->mode) && change->from.state != change->to.state)
 		atomic_fetch_add(&t->moves, 1);
 	for (struct record *r = first_of_item(t, change->id); r; r = next_of_item(r))
-		follow(r, change);
+		record_follow(r, change);
 	pthread_mutex_unlock(&t->lock);
-}
-
-static bool stands_only_at(const struct record *r, const struct place *at)
-{
-	return r->count == 0 && spot_is(&r->at, at);
 }
 
 bool node_has_other(struct node_table *t, uint64_t id, const struct place *at)
@@ -666,7 +473,7 @@ bool node_has_other(struct node_table *t, uint64_t id, const struct place *at)
 
 	pthread_mutex_lock(&t->lock);
 	for (struct record *r = first_of_item(t, id); r && !other; r = next_of_item(r))
-		other = !r->directory && r->at.name && !stands_only_at(r, at);
+		other = !r->directory && r->at.name && !record_is_only_at(r, at);
 	pthread_mutex_unlock(&t->lock);
 	return other;
 }
@@ -678,8 +485,7 @@ bool node_busy(void *table, uint64_t id, const struct place *only)
 
 	pthread_mutex_lock(&t->lock);
 	for (struct record *r = first_of_item(t, id); r && !busy; r = next_of_item(r))
-		busy = !r->directory && r->writable &&
-		       (!only || stands_only_at(r, only));
+		busy = !r->directory && r->writable && (!only || record_is_only_at(r, only));
 	pthread_mutex_unlock(&t->lock);
 	return busy;
 }
