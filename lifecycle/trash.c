@@ -314,7 +314,7 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 	struct item item;
 	int result = destroy_file(l, at, COUNTER_DESTROYED_VERSIONS, &total);
 
-	if (result != -EBUSY && result != -EISDIR)
+	if (result != -EBUSY)
 		return result;
 	result = record_get_item(l->store, at, false, &value, &item);
 	if (!result)
@@ -330,7 +330,11 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 	return 0;
 }
 
-/* The places of replaced ones of a name beyond the newest `cap`, newest of them first. */
+/*
+ * The places of replaced files of a name beyond the newest `cap`, newest of them
+ * first. A replaced directory is no version: what was deleted in it is kept as
+ * long as any removal.
+ */
 static int versions_over_cap(struct lifecycle *l, const struct place *newest, uint32_t cap,
 			     struct place *ret_over, size_t *ret_count)
 {
@@ -348,7 +352,7 @@ static int versions_over_cap(struct lifecycle *l, const struct place *newest, ui
 	result = store_query(l->store, &query, &page);
 	for (size_t i = 0; i < page.count && !result && *ret_count < EVICT_AT_ONCE; i++) {
 		if (record_row_item(l->store, &page.rows[i], &at, &item) ||
-		    item.deletion.cause != ITEM_REPLACED || item.deletion.flags)
+		    item.deletion.cause != ITEM_REPLACED || item.deletion.flags || S_ISDIR(item.mode))
 			continue;
 		if (++kept > cap)
 			ret_over[(*ret_count)++] = at;
@@ -360,8 +364,12 @@ static void evict_versions(struct lifecycle *l, const struct removal *r)
 {
 	struct place over[EVICT_AT_ONCE];
 	struct policy policy;
+	bool suspect;
 	size_t count;
 
+	watch_steady_ns(l, &suspect);
+	if (suspect)
+		return;
 	/* What fails here is made up for by the next replacement, or by its expiry. */
 	if (lifecycle_policy(l, r->to.directory, &policy) || !policy.versions || policy.hold)
 		return;
