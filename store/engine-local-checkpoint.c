@@ -297,6 +297,12 @@ static void refresh_space(struct engine_local *e)
 	pthread_mutex_unlock(&e->commit);
 }
 
+/* Lack of something. */
+static bool passes(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -ENOMEM || error == -EMFILE;
+}
+
 /*
  * Commits `o` (may be NULL). Before it the journals are on disk: what the index
  * is about to hold must not be newer than its journal, and the anchor of the
@@ -326,7 +332,7 @@ static int commit(struct engine_local *e, struct overlay *o)
 		r = index_write_commit(e->index);
 	}
 	if (r < 0) {
-		local_free_aborted(e);
+		local_free_aborted(e, passes(r));
 		return r;
 	}
 	if (o && o->last_seq)
@@ -344,7 +350,7 @@ static int commit(struct engine_local *e, struct overlay *o)
  */
 static int commit_failed(struct engine_local *e, int r)
 {
-	if (r == -ENOSPC || r == -EDQUOT || r == -ENOMEM || r == -EMFILE)
+	if (passes(r))
 		return r;
 	return local_fail(e, r,
 			  r == -EBADMSG ? "the database is damaged" :

@@ -19,8 +19,6 @@ enum {
 /* Of the journal, what only deletions may use, and what marks and anchors need. */
 #define JOURNAL_RELEASING (UINT64_C(4) << 20)
 #define JOURNAL_MARKS (UINT64_C(64) << 10)
-/* Segment space that only transactions which release may use for the chunks they cut. */
-#define MERGE_RELEASING (UINT64_C(1) << 20)
 
 static bool is_full(const struct engine_local *e, unsigned percent)
 {
@@ -62,7 +60,7 @@ static int admit_space(struct attempt *a)
 	else if (a->patches)
 		r = segments_reserve(e->segments, SEGMENT_STREAM_MERGE,
 				     promised * BODY_CHUNK_SIZE +
-					     (a->purpose == STORE_GROWING ? MERGE_RELEASING : 0));
+					     (a->purpose == STORE_GROWING ? LOCAL_MERGE_RELEASING : 0));
 	if (r != -ENOSPC || a->waited)
 		return r;
 	/* What is pending takes room until it is committed, and what was freed gives some back. */

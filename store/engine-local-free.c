@@ -192,10 +192,20 @@ void local_free_committed(struct engine_local *e)
 		e->forget_ns = local_now_ns();
 }
 
-/* What the failed commit wrote into segments is nobody's; the next one lists it. */
-void local_free_aborted(struct engine_local *e)
+/*
+ * What the failed commit wrote into segments is nobody's. The stream takes it
+ * back, or each try would take new room from a disk that is full; where it has
+ * turned to another segment, the next commit lists it. Not where the commit may
+ * have come about all the same.
+ */
+void local_free_aborted(struct engine_local *e, bool passes)
 {
+	const struct body_run *first = (struct body_run *)e->merged.bytes;
+
 	buffer_reset(&e->released);
+	if (passes && e->merged.size &&
+	    segments_rewind(e->segments, SEGMENT_STREAM_MERGE, first->segment, first->offset))
+		buffer_reset(&e->merged);
 	if (e->merged.size && !buffer_append(&e->lost, e->merged.bytes, e->merged.size))
 		e->lost.failed = false;
 	buffer_reset(&e->merged);
@@ -285,6 +295,33 @@ static size_t neighbours(const struct body_run *runs, size_t count, uint64_t *re
 	return n;
 }
 
+static bool is_of_merges(struct engine_local *e, uint32_t segment)
+{
+	struct segment_end ends[SEGMENT_STREAMS];
+	size_t count = segments_ends(e->segments, ends);
+
+	for (size_t i = 0; i < count; i++)
+		if (ends[i].segment == segment)
+			return ends[i].merge;
+	return false;
+}
+
+/* In the merges' segment the open generation has its room: the new one has it before that is given up, or stays. */
+static void retire(struct engine_local *e, uint32_t segment)
+{
+	if (!is_of_merges(e, segment)) {
+		segments_retire(e->segments, segment);
+		return;
+	}
+	pthread_mutex_lock(&e->commit);
+	if (e->open->patched)
+		(void)segments_renew(e->segments, SEGMENT_STREAM_MERGE,
+				     e->open->patched * BODY_CHUNK_SIZE + LOCAL_MERGE_RELEASING);
+	else
+		segments_retire(e->segments, segment);
+	pthread_mutex_unlock(&e->commit);
+}
+
 /* A segment that is being appended to is given up for a new one when enough of it, or all that is asked for, is dead. */
 static void retire_segments(struct engine_local *e, const struct body_run *runs, size_t count, bool all)
 {
@@ -295,7 +332,7 @@ static void retire_segments(struct engine_local *e, const struct body_run *runs,
 		for (; i < count && runs[i].segment == segment; i++)
 			bytes += runs[i].length;
 		if ((all || bytes > ACTIVE_MAX) && segments_active(e->segments, segment))
-			segments_retire(e->segments, segment);
+			retire(e, segment);
 	}
 }
 

@@ -31,8 +31,8 @@
 
 #define LOCAL_GENERATION_BYTES (UINT64_C(24) << 20)
 #define LOCAL_GENERATION_ITEMS 8000
-#define LOCAL_PATCH_BYTES \
-	(UINT32_C(32) << 10) /* data of one transaction up to this rides in its record */
+/* Of the merges' segment, what only transactions that release may use for the chunks they cut. */
+#define LOCAL_MERGE_RELEASING (UINT64_C(1) << 20)
 
 /* What the thread is to do; by `control`. */
 struct local_control {
@@ -230,7 +230,7 @@ int local_release(struct engine_local *e, const struct body_ref *ref);
 int local_free_write(struct engine_local *e);
 /* After a commit, or after one that failed. */
 void local_free_committed(struct engine_local *e);
-void local_free_aborted(struct engine_local *e);
+void local_free_aborted(struct engine_local *e, bool passes);
 /* Gives runs back that FREE names. `all`: also those in segments that are being appended to. */
 int local_free_punch(struct engine_local *e, bool all);
 /* Punches and commits until nothing is left to be given back, or an error. */

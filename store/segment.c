@@ -497,6 +497,22 @@ int segments_reserve(struct segments *s, uint64_t id, uint64_t bytes)
 	return r;
 }
 
+bool segments_rewind(struct segments *s, uint64_t id, uint32_t number, uint32_t offset)
+{
+	struct stream *stream;
+	bool same;
+
+	pthread_mutex_lock(&s->lock);
+	stream = stream_get(s, id);
+	same = stream->segment && stream->segment->number == number && offset <= stream->at;
+	if (same) {
+		stream->at = stream->segment->end = offset;
+		stream->behind = util_min(stream->behind, stream->at);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return same;
+}
+
 /* The next segment that is dirty by an append up to the number `last`, pinned and now clean, or NULL. */
 static struct segment *take_dirty(struct segments *s, bool merges, uint64_t last)
 {
@@ -618,6 +634,33 @@ void segments_retire(struct segments *s, uint32_t number)
 		if (s->streams[i].segment && s->streams[i].segment->number == number)
 			stream_end(s, &s->streams[i]);
 	pthread_mutex_unlock(&s->lock);
+}
+
+int segments_renew(struct segments *s, uint64_t id, uint64_t bytes)
+{
+	struct stream *stream, old, failed;
+	char name[NAME_SIZE];
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	stream = stream_get(s, id);
+	old = *stream;
+	stream->segment = NULL;
+	r = stream_begin(s, stream);
+	if (r == 0)
+		r = stream_allocate(s, stream, bytes);
+	failed = *stream;
+	if (r < 0) {
+		*stream = old;
+		old = failed;
+	}
+	if (r < 0 && failed.segment) {
+		segment_name(failed.segment->number, name);
+		failed.segment->gone = unlinkat(s->fd, name, 0) == 0;
+	}
+	stream_end(s, &old);
+	pthread_mutex_unlock(&s->lock);
+	return r;
 }
 
 void segments_retire_all(struct segments *s)

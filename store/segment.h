@@ -48,6 +48,12 @@ int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, s
  */
 int segments_reserve(struct segments *s, uint64_t stream, uint64_t bytes);
 
+/*
+ * Takes back all that `stream` appended from `offset` of `segment` on, if it still
+ * appends there: nothing may refer to it, and nobody else append to the stream.
+ */
+bool segments_rewind(struct segments *s, uint64_t stream, uint32_t segment, uint32_t offset);
+
 /* `size` bytes at a place. 0, -ENOENT (no such segment), -ENODATA (it is shorter), other errno. */
 int segments_read(struct segments *s, uint32_t segment, uint32_t offset, void *buffer, size_t size);
 /* Tells the kernel that they will be read soon. */
@@ -69,6 +75,8 @@ int segments_sync_directory(struct segments *s);
 bool segments_active(struct segments *s, uint32_t segment);
 /* The stream that appends to it goes to a new one with its next chunk. */
 void segments_retire(struct segments *s, uint32_t segment);
+/* The stream goes to a new one now, in which `bytes` fit whatever happens. 0, or a negative errno and it stays. */
+int segments_renew(struct segments *s, uint64_t stream, uint64_t bytes);
 void segments_retire_all(struct segments *s);
 /*
  * Gives a run back to the disk; the segment, when nothing else is or will be in

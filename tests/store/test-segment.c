@@ -182,6 +182,39 @@ START_TEST(test_a_segment_goes_with_its_last_chunk)
 }
 END_TEST
 
+START_TEST(test_what_a_stream_takes_back_is_used_again)
+{
+	append(SEGMENT_STREAM_MERGE, 4096);
+	append(SEGMENT_STREAM_MERGE, 4096);
+	append(SEGMENT_STREAM_MERGE, MIB);
+	ck_assert(!segments_rewind(s, SEGMENT_STREAM_MERGE, 2, 0));
+	ck_assert(segments_rewind(s, SEGMENT_STREAM_MERGE, 1, 4096));
+	append(SEGMENT_STREAM_MERGE, 4096);
+	ck_assert_uint_eq(segment, 1);
+	ck_assert_uint_eq(offset, 4096);
+	segments_retire_all(s);
+	ck_assert_int_eq(segments_punch(s, 1, 0, 8192), 0);
+	ck_assert(!exists("segments/00000001"));
+}
+END_TEST
+
+/* Where the new segment finds no room, the stream stays with the old one and what was allocated there. */
+START_TEST(test_a_stream_changes_its_segment_only_with_its_room)
+{
+	struct segment_end ends[SEGMENT_STREAMS];
+
+	append(SEGMENT_STREAM_MERGE, 4096);
+	ck_assert_int_lt(segments_renew(s, SEGMENT_STREAM_MERGE, UINT64_C(1) << 55), 0);
+	ck_assert(segments_active(s, 1));
+	ck_assert(!exists("segments/00000002"));
+	ck_assert_int_eq(segments_renew(s, SEGMENT_STREAM_MERGE, 3 * MIB), 0);
+	ck_assert(!segments_active(s, 1));
+	ck_assert_uint_eq(segments_ends(s, ends), 1);
+	ck_assert_uint_eq(ends[0].segment, 3);
+	ck_assert_uint_eq(ends[0].end, 0);
+}
+END_TEST
+
 static void make_file(const char *name)
 {
 	int fd = openat(dir_fd, name, O_CREAT | O_WRONLY, 0600);
@@ -251,6 +284,8 @@ int main(void)
 	tcase_add_test(t, test_a_sync_ends_beside_a_stream_that_does_not);
 	tcase_add_test(t, test_a_segment_stays_while_it_is_appended_to);
 	tcase_add_test(t, test_a_segment_goes_with_its_last_chunk);
+	tcase_add_test(t, test_what_a_stream_takes_back_is_used_again);
+	tcase_add_test(t, test_a_stream_changes_its_segment_only_with_its_room);
 	tcase_add_test(t, test_numbers_that_are_taken_are_passed_over);
 	tcase_add_test(t, test_syncs_of_merges_and_of_transactions_are_apart);
 	suite_add_tcase(suite, t);
