@@ -10,11 +10,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <sys/stat.h>
 
 #include "store/guard.h"
 #include "store/lmdb-internal.h"
 #include "store/value.h"
+
+#define FULL_BELOW (UINT64_C(1) << 20) /* bytes: a disk with less was full a moment ago */
 
 #define READERS_MAX 1022
 
@@ -245,12 +248,23 @@ int index_write_seek(struct index *x, const uint8_t *key, size_t key_size, bool 
 	return 0;
 }
 
+/* LMDB says EIO when it wrote less than it asked for, which is what a disk does that becomes full. */
+static int short_write(struct index *x, int r)
+{
+	struct statvfs vfs;
+
+	if (r == -EIO && fstatvfs(index_fd(x), &vfs) == 0 &&
+	    (uint64_t)vfs.f_bavail * vfs.f_frsize < FULL_BELOW)
+		return -ENOSPC;
+	return r;
+}
+
 int index_put(struct index *x, const uint8_t *key, size_t key_size, const uint8_t *value, size_t value_size)
 {
 	MDB_val k = index_val(key, key_size), v = index_val(value, value_size);
 	int r = index_error(mdb_put(x->write, x->dbi, &k, &v, 0));
 
-	return r > 0 ? -EIO : r;
+	return short_write(x, r > 0 ? -EIO : r);
 }
 
 int index_delete(struct index *x, const uint8_t *key, size_t key_size)
@@ -324,7 +338,7 @@ int index_write_commit(struct index *x)
 		reopen_for_reading(x);
 		return -EIO;
 	}
-	return r > 0 ? -EIO : r;
+	return short_write(x, r > 0 ? -EIO : r);
 }
 
 /* ---- facts ------------------------------------------------------------- */
