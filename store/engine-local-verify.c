@@ -138,6 +138,7 @@ static void run_child(int fd, int dir_fd, const struct keyring *keys, uint64_t m
 {
 	struct local_verdict verdict = { 0 };
 	struct rlimit none = { 0 };
+	sigset_t alarms;
 	int r;
 
 	close_others(fd, dir_fd);
@@ -145,7 +146,11 @@ static void run_child(int fd, int dir_fd, const struct keyring *keys, uint64_t m
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Whoever opens the store may have blocked it. */
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
 	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 	alarm(SECONDS_MAX);
 	r = verify(dir_fd, keys, map_bytes, &verdict);
 	if (r == -EBADMSG)
