@@ -64,15 +64,19 @@ static int local_space(struct engine *engine, struct store_space *ret_space)
 	struct store_space space;
 	struct statvfs vfs;
 	uint64_t reserve;
+	bool allocated;
 
 	if (fstatvfs(e->dir_fd, &vfs) < 0)
 		return -errno;
 	pthread_mutex_lock(&e->commit);
 	reserve = space_reserve(&e->space);
+	allocated = !e->space.unsupported;
 	pthread_mutex_unlock(&e->commit);
 	space.total_bytes = (uint64_t)vfs.f_blocks * vfs.f_frsize;
-	/* The reserve is allocated already, so it is not among what is free. */
 	space.free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	/* Where the reserve is allocated it is not among what is free. */
+	if (!allocated)
+		space.free_bytes -= util_min(space.free_bytes, reserve);
 	space.used_bytes = space.total_bytes - (uint64_t)vfs.f_bfree * vfs.f_frsize;
 	space.reserve_bytes = reserve;
 	*ret_space = space;

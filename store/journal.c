@@ -130,6 +130,7 @@ int journal_open(int dir_fd, const struct keyring *keys, bool read_only, struct 
 		return -ENOMEM;
 	j->keys = keys;
 	j->size = keys->journal_bytes;
+	j->at = JOURNAL_START;
 	for (unsigned i = 0; i < JOURNAL_FILES; i++)
 		j->files[i].fd = -1;
 	for (unsigned i = 0; i < JOURNAL_FILES; i++) {

@@ -349,6 +349,7 @@ static uint64_t hash_of_store(void)
 START_TEST(test_reading_only_sees_the_replay_and_writes_nothing)
 {
 	static uint8_t bytes[1 << 20];
+	struct store_status status;
 	uint64_t before;
 	struct store *s;
 
@@ -361,6 +362,8 @@ START_TEST(test_reading_only_sees_the_replay_and_writes_nothing)
 	ck_assert_int_eq(store_body_read(s, 100, 10, bytes, sizeof(bytes)), 0);
 	ck_assert_mem_eq(bytes, pattern, sizeof(bytes));
 	ck_assert_int_eq(put_text(s, "a", "three"), -EROFS);
+	store_status(s, &status);
+	ck_assert_uint_eq(status.journal_bytes, 0);
 	ck_assert_int_eq(store_close(s), 0);
 	ck_assert_uint_eq(before, hash_of_store());
 }
