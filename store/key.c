@@ -26,6 +26,8 @@
 #define TAG_BATCH 'B'
 #define TAG_META 'M'
 #define TAG_BODY 'C'
+/* Groups of 32 chunks of 32 KiB that a body of 2^63 - 1 bytes has. */
+#define GROUP_MAX ((UINT64_C(1) << 43) - 1)
 #define TAG_FREE 'F'
 
 /* TRASH and EXP are written by every deletion: a shard in the partition key keeps them from being hot on a remote
@@ -539,6 +541,7 @@ static void parse_tagged(const struct key_codec *c, struct reader *r, struct key
 	case TAG_BODY:
 		parse_numbered(r, KEY_KIND_BODY, parts);
 		parts->seq = take_number(r);
+		r->failed |= parts->seq > GROUP_MAX;
 		break;
 	case TAG_FREE:
 		parse_free(r, parts);

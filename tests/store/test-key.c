@@ -194,6 +194,18 @@ static bool rebuild(const struct key_codec *c, const struct key_parts *p, struct
 	return false;
 }
 
+START_TEST(test_no_body_has_so_many_groups)
+{
+	struct key_parts parts;
+	struct key key;
+
+	key_body(9, (UINT64_C(1) << 43) - 1, &key);
+	ck_assert_int_eq(key_parse(&ordered, key.bytes, key.size, &parts), 0);
+	key_body(9, UINT64_C(1) << 43, &key);
+	ck_assert_int_eq(key_parse(&ordered, key.bytes, key.size, &parts), -EBADMSG);
+}
+END_TEST
+
 /* Every flip of one bit and every length: refused, or another key that builds to just these bytes. */
 START_TEST(test_damaged_keys_are_refused_or_are_other_keys)
 {
@@ -482,6 +494,7 @@ int main(void)
 	tcase_add_test(t, test_keys_have_the_bytes_of_the_format);
 	tcase_add_test(t, test_sealed_names_are_tokens);
 	tcase_add_loop_test(t, test_parsing_undoes_building, 0, 2);
+	tcase_add_test(t, test_no_body_has_so_many_groups);
 	tcase_add_test(t, test_damaged_keys_are_refused_or_are_other_keys);
 	tcase_add_loop_test(t, test_cut_and_longer_keys_are_refused, 0, 2);
 	tcase_add_test(t, test_hostile_keys_are_refused);
