@@ -22,6 +22,7 @@ static int read_header(struct journal *j, unsigned file, uint64_t offset, struct
 		return -EBADMSG;
 	journal_header_ad(j, file, ad);
 	if (memcmp(block, JOURNAL_MAGIC, 8) || util_get_le32(block + 8) != 1 ||
+	    util_get_le32(block + 12) ||
 	    seal_unbox(journal_key(j, JOURNAL_CHANGES), ad, sizeof(ad), block + 16,
 		       sizeof(block) - 16, plain) < 0)
 		return -EBADMSG;
