@@ -66,7 +66,8 @@ static int check_sticky_name(struct namei *n, const struct actor *actor,
 
 static int check_item(const struct actor *actor, const struct item *item, uint32_t mask, int want)
 {
-	return access_mode(actor, item->mode & (~(uint32_t)0777 | mask), item->uid, item->gid, want);
+	return access_mode(actor, tree_plain_mode(item) & (~(uint32_t)0777 | mask), item->uid,
+			   item->gid, want);
 }
 
 int access_change(const struct actor *actor, const struct item *directory, const struct item *item)

@@ -1,7 +1,8 @@
 /*
  * access.h - asks what the kernel would ask before rename(2), unlink(2) or
  * reading a directory, for requests that do not come as one (control jobs).
- * Modes, owners, groups, sticky bits, and the trash mask in views.
+ * Modes, owners, groups, sticky bits, and the trash mask in views. Of a
+ * directory with an access ACL only its owner is sure.
  */
 #ifndef FS_ACCESS_H
 #define FS_ACCESS_H

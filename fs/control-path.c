@@ -49,7 +49,8 @@ static int check_view(struct job *j, uint64_t directory, int want)
 
 	if (result)
 		return result;
-	result = access_mode(&j->actor, d.own.mode & (~(uint32_t)0777 | d.own.directory.trash_mask),
+	result = access_mode(&j->actor,
+			     tree_plain_mode(&d.own) & (~(uint32_t)0777 | d.own.directory.trash_mask),
 			     d.own.uid, d.own.gid, want);
 	return result ? result : access_path(j->control->namei, &j->actor, directory);
 }

@@ -72,7 +72,8 @@ void view_mask(struct inode *inode, bool writable)
 	struct item *item = &inode->item;
 
 	if (S_ISDIR(item->mode)) {
-		item->mode &= ~(uint32_t)MODE_BITS | item->directory.trash_mask;
+		/* Views show no ACLs: one may deny what the mode would then give. */
+		item->mode = tree_plain_mode(item) & (~(uint32_t)MODE_BITS | item->directory.trash_mask);
 		inode->nlink = 1; /* its sub-directories are not counted: tools then do not rely on it */
 	} else if (!writable) {
 		item->mode &= ~(uint32_t)WRITE_BITS;
@@ -331,7 +332,8 @@ static bool is_fact(const char *name)
 /* The node stands for all names of a file, of which some may be where the caller must not look. */
 static bool tells_where(const char *name)
 {
-	return strcmp(name, POLICY_PREFIX_USER "origin") == 0 || strcmp(name, POLICY_PREFIX_USER "key") == 0;
+	return strcmp(name, POLICY_PREFIX_USER "origin") == 0 ||
+	       strcmp(name, POLICY_PREFIX_USER "key") == 0;
 }
 
 /* A file that is live under another name is not deleted, and has no facts. */

@@ -112,16 +112,21 @@ static int check_sum(struct namei *n, const struct buffer *list)
 	return names > XATTR_LIST_MAX || list->size > max ? -ENOSPC : 0;
 }
 
-static bool has_policy(const struct buffer *list)
+/* What a directory's xattrs say that is asked on every way through it. */
+static uint32_t directory_flags(const struct buffer *list)
 {
 	size_t at = 0, value_size;
+	uint32_t flags = 0;
 	const uint8_t *value;
 	const char *name;
 
-	while (record_xattr_next(list->bytes, list->size, &at, &name, &value, &value_size) > 0)
+	while (record_xattr_next(list->bytes, list->size, &at, &name, &value, &value_size) > 0) {
 		if (classify(name) == XATTR_POLICY)
-			return true;
-	return false;
+			flags |= ITEM_POLICY;
+		if (strcmp(name, ACL_ACCESS) == 0)
+			flags |= ITEM_ACL;
+	}
+	return flags;
 }
 
 void xattr_place(struct transaction *t, struct item *item, const struct buffer *list)
@@ -137,11 +142,11 @@ void xattr_place(struct transaction *t, struct item *item, const struct buffer *
 	}
 	item->xattrs = apart ? NULL : list->bytes;
 	item->xattrs_size = apart ? 0 : list->size;
-	item->flags &= ~(uint32_t)(ITEM_XATTR_APART | ITEM_POLICY);
+	item->flags &= ~(uint32_t)(ITEM_XATTR_APART | ITEM_POLICY | ITEM_ACL);
 	if (apart)
 		item->flags |= ITEM_XATTR_APART;
-	if (S_ISDIR(item->mode) && has_policy(list))
-		item->flags |= ITEM_POLICY;
+	if (S_ISDIR(item->mode))
+		item->flags |= directory_flags(list);
 }
 
 void edit_place_xattrs(struct edit *e)

@@ -201,13 +201,15 @@ static bool only_is(const struct only_id *only, uint32_t id)
  */
 static void reach_through(struct reach *reach, const struct item *own)
 {
-	if (!(own->mode & S_IXOTH)) {
+	uint32_t mode = tree_plain_mode(own);
+
+	if (!(mode & S_IXOTH)) {
 		reach->others = false;
 		only_add(&reach->closed_to_others, own->gid);
-		if (!(own->mode & S_IXGRP))
+		if (!(mode & S_IXGRP))
 			only_add(&reach->closed_to_owners, own->uid);
 	}
-	if (!(own->mode & S_IXGRP))
+	if (!(mode & S_IXGRP))
 		reach->groups = false;
 }
 
@@ -223,9 +225,9 @@ uint32_t rules_mask(const struct rules *rules, const struct item *own)
 	if (only_is(&reach->closed_to_owners, own->uid))
 		mask |= 0700;
 	if (reach->groups && only_is(&reach->closed_to_others, own->gid))
-		mask |= own->mode & 070;
+		mask |= tree_plain_mode(own) & 070;
 	if (reach->others)
-		mask |= own->mode & 07;
+		mask |= tree_plain_mode(own) & 07;
 	return mask;
 }
 

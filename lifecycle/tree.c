@@ -89,6 +89,11 @@ void tree_touch(struct tree_directory *d, int64_t now_ns)
 	d->own.ctime = d->own.mtime;
 }
 
+uint32_t tree_plain_mode(const struct item *own)
+{
+	return own->flags & ITEM_ACL ? own->mode & ~(uint32_t)077 : own->mode;
+}
+
 uint32_t tree_mask_regrouped(uint32_t trash_mask)
 {
 	return (trash_mask & ~070u) | (trash_mask & ((trash_mask & 07) << 3));

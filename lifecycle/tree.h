@@ -29,6 +29,12 @@ static inline bool tree_is_live(const struct tree_directory *d)
 	return d->guard.at.state == KEY_ACT;
 }
 
+/*
+ * The mode as far as it says who may: with an access ACL, which may give less to
+ * anybody but the owner, that is the owner's part.
+ */
+uint32_t tree_plain_mode(const struct item *own);
+
 /* Puts the own item as it now stands in `d->own`, at the version read. */
 void tree_put_own(struct transaction *t, struct store *s, const struct tree_directory *d);
 /* The guard must be as read: nobody removed or renamed the directory meanwhile. */

@@ -22,6 +22,7 @@ enum item_flag {
 	ITEM_XATTR_APART = 1 << 3, /* xattrs stand in XATTR `id`, not in the item */
 	ITEM_SHADOWED = 1 << 4, /* directories: SHD#name stands in the parent (and upwards) */
 	ITEM_POLICY = 1 << 5, /* directories: some of the xattrs are policy */
+	ITEM_ACL = 1 << 6, /* directories: there is an access ACL, and the group's bits of the mode are its mask */
 };
 
 /* Why an item was deleted. Numbers are part of the format. */

@@ -9,8 +9,9 @@
 #include "store/record-kind.h"
 #include "store/record.h"
 
-#define ITEM_FLAGS \
-	(ITEM_REFERENCE | ITEM_DELETION | ITEM_SPARSE | ITEM_XATTR_APART | ITEM_SHADOWED | ITEM_POLICY)
+#define ITEM_FLAGS                                                                         \
+	(ITEM_REFERENCE | ITEM_DELETION | ITEM_SPARSE | ITEM_XATTR_APART | ITEM_SHADOWED | \
+	 ITEM_POLICY | ITEM_ACL)
 #define DELETION_FLAGS (DELETION_PINNED | DELETION_DOOMED | DELETION_PURGED)
 
 static inline uint8_t *add_u8(uint8_t *p, uint8_t v)

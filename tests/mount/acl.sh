@@ -62,6 +62,32 @@ trash_gives_nothing_back() {
 	equal text "$(cat secret/.trash/sub/f)" 'for root it is there'
 }
 
+# The mode of a directory with an ACL shows the mask where the group's rights were.
+trash_gives_no_mask() {
+	mkdir -m 775 mine
+	chown 0:$bob mine
+	setfacl -m g::-,u:$alice:rwx,u:$bob:- mine
+	chmod 755 .
+	echo text >mine/f
+	mkdir mine/sub
+	echo text >mine/sub/g
+	apart rm mine/f mine/sub/g
+	! as $bob ls mine || return 1
+	! as $bob ls mine/.trash || return 1
+	! as $bob cat mine/.trash/f || return 1
+	! as $bob cat mine/sub/.trash/g || return 1
+	! as $bob cat .trash/mine/f || return 1
+	! as $bob "$DDBFS" trash list "$d/mine" || return 1
+	! as $bob "$DDBFS" trash restore "$d/mine/f" || return 1
+	apart rm -r mine
+	! as $bob cat .trash/mine/f || return 1
+	mv .trash/mine .
+	setfacl -b mine
+	chmod 777 mine
+	! as $bob cat mine/.trash/f || return 1
+	content mine/.trash/f text
+}
+
 refused_without_the_option() {
 	touch f
 	! setfacl -m u:$alice:r f || return 1
@@ -74,6 +100,7 @@ it 'keeps modes and ACLs in step' modes_and_acls_follow_each_other
 it 'hands default ACLs down' defaults_are_handed_down
 it 'keeps them through cp -a, rm and mv out of .trash' copies_and_trash_keep_them
 it 'shows nothing through the trash that an ACL was added for later' trash_gives_nothing_back
+it 'gives nothing back through the trash that an ACL denies' trash_gives_no_mask
 it 'has a clean store' check_clean -o allow_other
 it 'refuses them without -o acl' refused_without_the_option
 done_testing

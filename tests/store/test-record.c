@@ -40,7 +40,7 @@ static struct item directory(void)
 	struct item i = file();
 
 	i.mode = S_IFDIR | S_ISVTX | 0755;
-	i.flags = ITEM_SHADOWED | ITEM_POLICY;
+	i.flags = ITEM_SHADOWED | ITEM_POLICY | ITEM_ACL;
 	i.size = 0;
 	i.content = NULL;
 	i.content_size = 0;
@@ -500,7 +500,7 @@ START_TEST(test_what_cannot_be_is_not_encoded)
 	refuse(file(), i.id = UINT64_C(1) << 63);
 	refuse(file(), i.size = UINT64_C(1) << 63);
 	refuse(file(), i.body = UINT64_MAX);
-	refuse(file(), i.flags = 1 << 6);
+	refuse(file(), i.flags = 1 << 7);
 	refuse(file(), i.mode = 0644);
 	refuse(file(), i.mode |= 1 << 16);
 	refuse(file(), i.mtime.tv_nsec = 1000000000);
