@@ -10,7 +10,7 @@
 #include "tests/lib/random.h"
 #include "tests/lifecycle/fixture.h"
 
-#define HISTORIES 60
+#define HISTORIES 30
 #define OPERATIONS 300
 #define DIRECTORIES 12
 #define SEEN_MAX 20000 /* deletions in one history */
