@@ -12,8 +12,8 @@
 /* A random change copies a leaf page and a share of the branches above it: 6.4 MiB were measured for 1,000. */
 #define COST_PER_ITEM 6656
 #define COST_BASE (UINT64_C(256) << 10)
-/* Allocated beyond the reserve while the disk has it: two full generations. */
-#define ROOM_MAX (UINT64_C(80) << 20)
+/* Allocated beyond the reserve while the disk has it: two full generations of 8,000 items. */
+#define ROOM_MAX (UINT64_C(108) << 20)
 #define ROOM_MIN (UINT64_C(16) << 20)
 #define STEP_MIN (UINT64_C(1) << 20)
 
@@ -121,5 +121,5 @@ bool space_presses(const struct space *s, const struct space_pending *open)
 	uint64_t a = available(s), reserve = space_reserve(s);
 	uint64_t room = a > reserve ? a - reserve : 0;
 
-	return cost(s, open) > util_max(room / 3, a / 4);
+	return cost(s, open) > util_max(room / 2, a / 4);
 }
