@@ -259,9 +259,13 @@ static int list(struct listing *l, uint64_t offset)
 		result = view_list(&v, l->node.id, from, add_entry, l);
 	else
 		result = list_live(l, from);
-	/* What cannot be read is told once, after everything that can. */
-	if (result == -EIO && l->used > 0) {
-		handle_set_damaged(l->handle);
+	/*
+	 * What cannot be read is told once, after everything that can. Whatever fails, what is there
+	 * goes out: its look-ups are counted.
+	 */
+	if (result && l->used > 0) {
+		if (result == -EIO)
+			handle_set_damaged(l->handle);
 		result = 0;
 	}
 	if (result == 0 && l->used == 0 && handle_take_damaged(l->handle))
@@ -285,16 +289,19 @@ static void forget_entries(struct listing *l)
 
 static void answer(struct listing *l, uint64_t offset)
 {
+	bool kept = !l->trash; /* by the kernel: look-ups of a view are not */
 	int result;
 
-	notify_reply_begin(l->fs->notifier);
+	if (kept)
+		notify_reply_begin(l->fs->notifier);
 	l->stamp = node_stamp(l->fs->nodes, l->node.id);
 	handle_lock(l->handle);
 	result = list(l, offset);
 	handle_unlock(l->handle); /* once answered, the handle may be released */
 	if (result == 0 && fuse_reply_buf(l->req, l->buffer, l->used) != 0)
 		forget_entries(l);
-	notify_reply_end(l->fs->notifier);
+	if (kept)
+		notify_reply_end(l->fs->notifier);
 	if (result)
 		reply_result(l->req, result);
 }
