@@ -18,7 +18,7 @@
  * if another one is the cause. Numbers above 2^53 that are no times are strings.
  *
  * Bytes that are not UTF-8 (names, paths) have no JSON string: see bytes.h.
- * control-jobs.c lists the verbs and what each takes and gives.
+ * control.c lists the verbs; the head of each one's file says what it takes and gives.
  */
 #ifndef FS_CONTROL_H
 #define FS_CONTROL_H
