@@ -329,6 +329,7 @@ static void hole_add(struct overlay *o, struct overlay_body *body, uint64_t from
 	struct overlay_hole **link = &body->holes;
 	struct overlay_hole *hole = overlay_allocate(o, sizeof(*hole));
 
+	o->count++;
 	while (*link && (*link)->to < from)
 		link = &(*link)->next;
 	*hole = (struct overlay_hole){ .next = *link, .from = from, .to = to };

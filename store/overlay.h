@@ -94,7 +94,7 @@ struct overlay {
 	struct overlay_block *blocks; /* newest first */
 	size_t bytes; /* of all blocks */
 	size_t used; /* of them, handed out */
-	size_t count; /* items, chunks and bodies */
+	size_t count; /* items, chunks, bodies and holes that were added */
 	size_t patched; /* chunks so marked */
 	uint64_t first_seq; /* transactions in it; 0 = none */
 	uint64_t last_seq;
