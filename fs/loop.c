@@ -23,6 +23,7 @@
 #define THREADS_MAX 64
 #define THREADS_KEPT 2 /* idle ones */
 #define IDLE_S 10 /* then surplus threads end */
+#define NO_MEMORY_US 10000 /* until a request is asked for again */
 #define WATCH_NS (CLOCK_SECOND_NS / 1000)
 #define WATCH_IDLE 50 /* ticks without a request until the watcher sleeps */
 
@@ -109,6 +110,12 @@ static void wake_watcher(struct loop *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Nothing yet, or no memory to take it: the mount goes on. */
+static bool is_passing(int result)
+{
+	return result == -EAGAIN || result == -EINTR || result == -ENOMEM;
+}
+
 /* The next request into the worker's buffer: its size; 0 or negative: no more will come. */
 static int receive(struct worker *w)
 {
@@ -119,7 +126,9 @@ static int receive(struct worker *w)
 
 	if (result == -EAGAIN || result == -EINTR)
 		result = receive_spinning(w);
-	while ((result == -EAGAIN || result == -EINTR) && !atomic_load(&l->ended)) {
+	while (is_passing(result) && !atomic_load(&l->ended)) {
+		if (result == -ENOMEM)
+			usleep(NO_MEMORY_US);
 		atomic_fetch_add_explicit(&l->sleeps, 1, memory_order_relaxed);
 		poll(polled, 2, -1);
 		result = fuse_session_receive_buf(l->session, &w->buffer);
