@@ -404,6 +404,27 @@ END_TEST
 
 /* ---- space ------------------------------------------------------------------------- */
 
+START_TEST(test_holes_fill_a_generation)
+{
+	struct store_status before, after;
+	struct store *s;
+
+	make_store(32 << 20);
+	s = open_store();
+	store_status(s, &before);
+	for (uint64_t n = 0; n < 12000; n++) {
+		struct store_op op = {
+			.kind = STORE_BODY_ZERO, .body = 100, .offset = 200 * n * CHUNK, .length = 100 * CHUNK
+		};
+
+		ck_assert_int_eq(store_transact(s, STORE_RELEASING, &op, 1, NULL), 0);
+	}
+	store_status(s, &after);
+	ck_assert_uint_gt(after.checkpoints, before.checkpoints);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
 static void write_large(struct store *s, uint64_t body, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += MIB)
@@ -662,6 +683,7 @@ int main(void)
 	tcase_add_test(t, test_a_replay_is_replayed_once);
 	tcase_add_test(t, test_reading_only_sees_the_replay_and_writes_nothing);
 	tcase_add_test(t, test_generations_come_and_go);
+	tcase_add_test(t, test_holes_fill_a_generation);
 	tcase_add_test(t, test_freed_bodies_go_back_to_the_disk);
 	tcase_add_test(t, test_what_is_written_over_goes_back);
 	tcase_add_test(t, test_a_conflict_leaves_no_chunks);
