@@ -138,8 +138,8 @@ static int evict(struct capped *c, const struct place *at, const struct deletion
 
 	if (!result)
 		c->bytes -= util_min(bytes, c->bytes);
-	/* What is on hold or open stays, and the next one goes. */
-	return result == -EPERM || result == -EBUSY ? 0 : result;
+	/* What is on hold, open or damaged stays, and the next one goes. */
+	return result == -EPERM || result == -EBUSY || result == -EBADMSG || result == -ENOENT ? 0 : result;
 }
 
 static int capped_row(struct capped *c, const struct store_row *store_row)
@@ -157,11 +157,13 @@ static int capped_row(struct capped *c, const struct store_row *store_row)
 	if (result)
 		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
 	result = is_counted(c, &at, &item);
-	if (result != 1)
-		return result;
-	result = weigh(c, &item, &bytes);
+	if (result == 1)
+		result = weigh(c, &item, &bytes);
+	else if (!result)
+		return 0;
+	/* What cannot be read weighs nothing. */
 	if (result)
-		return result;
+		return result == -EBADMSG ? 0 : result;
 	if (c->target == UINT64_MAX) {
 		c->bytes += bytes;
 		return 0;

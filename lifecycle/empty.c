@@ -118,7 +118,9 @@ static int empty_row(struct emptier *e, const struct store_row *store_row)
 	if (result)
 		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
 	result = is_wanted(e, &at, &item);
-	return result == 1 ? empty_entry(e, &at, &item) : result;
+	if (result == 1)
+		result = empty_entry(e, &at, &item);
+	return result == -EBADMSG ? 0 : result;
 }
 
 int lifecycle_empty(struct lifecycle *l, const struct actor *actor,

@@ -4,8 +4,8 @@
  * EXP is read in the order of time; each row's item is read again in the step
  * that acts on it. What went with a directory waits for the directory: its row
  * moves to the directory's due time, or, if that has come, the directory goes as
- * a whole. What is on hold is looked at again a day later; what is open is
- * passed over.
+ * a whole. What is on hold is looked at again a day later; what is open, or
+ * cannot be read, is passed over, so that it keeps nothing else from going.
  */
 #include <sys/stat.h>
 
@@ -13,6 +13,7 @@
 
 #define SWEEP_ROWS 16 /* dealt with under one holding of the lock */
 #define HOLD_AGAIN_NS DAY_NS
+#define DAMAGED_AGAIN_NS HOUR_NS
 
 struct sweep {
 	struct lifecycle *l;
@@ -22,6 +23,7 @@ struct sweep {
 	struct step step;
 	struct destroyed step_total;
 	bool busy; /* something due is open */
+	bool damaged; /* something due cannot be read, or what is above it */
 	/* What a step of files cannot do, to be destroyed without the lock. */
 	bool pending;
 	struct place top;
@@ -54,15 +56,28 @@ static int move_due(struct sweep *w, const struct place *at, uint64_t due_batch,
 	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
 }
 
+/* What cannot be read is check's to name; everything else goes on. */
+static bool pass_over(struct sweep *w, int result)
+{
+	if (result != -EBADMSG && result != -ENOENT)
+		return false;
+	w->damaged = true;
+	return true;
+}
+
 /* The marks of directories that the files of a step leave without anything deleted. */
 static int prune_marks(struct sweep *w)
 {
 	const struct step *step = &w->step;
 	int result = 0;
 
-	for (size_t i = 0; i < step->changed && !result; i++)
-		if (!i || step->changes[i].from.directory != step->changes[i - 1].from.directory)
-			result = shadow_prune(w->l, step->changes[i].from.directory);
+	for (size_t i = 0; i < step->changed && !result; i++) {
+		if (i && step->changes[i].from.directory == step->changes[i - 1].from.directory)
+			continue;
+		result = shadow_prune(w->l, step->changes[i].from.directory);
+		/* A mark that stays is only a mark. */
+		result = pass_over(w, result) ? 0 : result;
+	}
 	return result;
 }
 
@@ -153,12 +168,12 @@ static int sweep_row(struct sweep *w, const struct store_row *row, const struct 
 	if (result || row->damaged || record_decode_trash(store_codec(w->l->store), &row->value, &due))
 		return 0;
 	result = standing_row_item(w->l, &due.key, true, &at, &value, &item);
-	if (result == -EBADMSG)
-		return 0;
 	if (result == STORE_ABSENT ||
 	    (!result && (at.seq != parts.seq || item.deletion.destroy_ns != parts.due_ns)))
 		return delete_stale(w, key, row->value.version);
-	return result ? result : sweep_item(w, &at, &item, due.batch);
+	if (!result)
+		result = sweep_item(w, &at, &item, due.batch);
+	return pass_over(w, result) ? 0 : result;
 }
 
 /* Destroys what is pending. Held ones are put off; what is open waits. */
@@ -177,7 +192,7 @@ static int sweep_top(struct sweep *w)
 		result = move_due(w, &top, w->due_batch, time_add(w->now_ns, HOLD_AGAIN_NS));
 		lifecycle_unlock(w->l);
 	}
-	return result > 0 ? 0 : result;
+	return result > 0 || pass_over(w, result) ? 0 : result;
 }
 
 /* Deals with rows from `*at` on, until the page or the step ends or something is pending. */
@@ -291,6 +306,8 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 		result = next_due(l, r.paused ? 0 : w.now_ns, &r.next_due_ns);
 	if (w.busy)
 		r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, BUSY_AGAIN_NS));
+	if (w.damaged)
+		r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, DAMAGED_AGAIN_NS));
 	if (r.more)
 		r.next_due_ns = w.now_ns;
 	if (!result)

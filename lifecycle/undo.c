@@ -199,6 +199,10 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 		if (!result && !skip)
 			result = is_older(u, &at, &older);
 	}
+	if (result == -EBADMSG || result == -ENOENT) {
+		u->rows--; /* missing, as what is above it cannot be read */
+		return false;
+	}
 	if (!result && !skip)
 		result = tops_push(u, seq, older);
 	u->failed = result;

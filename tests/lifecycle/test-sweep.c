@@ -298,6 +298,49 @@ FIXTURE_TEST(undone_purge_is_not_destroyed_by_what_was_decided_before)
 	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
 }
 
+/* ---- damage ---------------------------------------------------------------------- */
+
+static void put_garbage(struct fixture *f, const struct key *key)
+{
+	struct transaction t = { 0 };
+
+	transaction_put(&t, key, "garbage", 7, NULL, 0, STORE_ANY, 0);
+	ck_assert_int_eq(transaction_commit(&t, f->store, STORE_RELEASING, NULL), 0);
+	transaction_release(&t);
+}
+
+FIXTURE_TEST_ONCE(what_cannot_be_read_keeps_nothing_else)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct empty_options options = { .directory = KEY_ID_ROOT };
+	struct empty_result emptied;
+	struct sweep_result swept;
+	struct key key;
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	f->keep_problems = true;
+	make_file(f, KEY_ID_ROOT, "linked", "x");
+	make_link(f, KEY_ID_ROOT, "linked", KEY_ID_ROOT, "other");
+	make_file(f, d, "below", "x");
+	make_file(f, KEY_ID_ROOT, "sound", "x");
+	make_file(f, KEY_ID_ROOT, "later", "x");
+	fixture_pass(f, HOUR);
+	key_link(live_item(f, KEY_ID_ROOT, "linked").id, &key);
+	rm(f, KEY_ID_ROOT, "linked");
+	put_garbage(f, &key);
+	rm(f, d, "below");
+	key_guard(d, &key);
+	put_garbage(f, &key);
+	rm(f, KEY_ID_ROOT, "sound");
+	fixture_pass(f, 2 * HOUR);
+	ck_assert_int_eq(lifecycle_sweep(f->life, 100, &swept), 0);
+	ck_assert_uint_eq(swept.destroyed, 1);
+	assert_about(swept.next_due_ns - lifecycle_now_ns(f->life), HOUR);
+	rm(f, KEY_ID_ROOT, "later");
+	ck_assert_int_eq(lifecycle_empty(f->life, &f->actor, &options, &emptied), 0);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "later"));
+}
+
 /* ---- emptying -------------------------------------------------------------------- */
 
 FIXTURE_TEST(emptying_takes_what_is_there_below_one_directory)
@@ -648,6 +691,7 @@ int main(void)
 	tcase_add_test(tcase, purged_entry_is_hidden_and_goes_after_its_grace);
 	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);
 	tcase_add_test(tcase, undone_purge_is_not_destroyed_by_what_was_decided_before);
+	tcase_add_test(tcase, what_cannot_be_read_keeps_nothing_else);
 	tcase_add_test(tcase, emptying_takes_what_is_there_below_one_directory);
 	tcase_add_test(tcase, emptying_spares_the_young);
 	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
