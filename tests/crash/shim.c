@@ -243,7 +243,7 @@ static void *real(const char *name)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SHIM_SANITIZED
 
 /* What the C library's own are called besides; to ask for them by name would need memory. */
 extern void *__libc_malloc(size_t size);

@@ -13,6 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A sanitizer has its own malloc. GCC says so by a macro, Clang by a feature. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHIM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHIM_SANITIZED 1
+#endif
+#endif
+#ifndef SHIM_SANITIZED
+#define SHIM_SANITIZED 0
+#endif
+
 enum shim_call {
 	SHIM_WRITE, /* pwrite, write, writev */
 	SHIM_SYNC, /* fsync, fdatasync */
