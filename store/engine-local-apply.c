@@ -155,8 +155,6 @@ void apply_changes(struct overlay *o, const uint8_t *bytes, size_t size, uint64_
 	/* Encoded by this program, or decoded before: half a transaction must never be acknowledged. */
 	assert(r == 0);
 	(void)r;
-	if (!o->first_seq)
-		o->first_seq = seq;
 	o->last_seq = seq;
 }
 

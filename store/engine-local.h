@@ -101,7 +101,6 @@ struct engine_local {
 	struct buffer released; /* struct body_run: let go by it */
 	struct buffer lost; /* struct body_run: written by one that failed */
 	struct buffer punched; /* struct key: FREE items whose runs were given back */
-	struct buffer forgotten; /* the same, removed by the commit that is under way */
 	bool free_bodies; /* there may be FREE bodies to walk */
 	bool free_runs; /* there may be FREE runs to give back */
 

@@ -96,8 +96,7 @@ struct overlay {
 	size_t used; /* of them, handed out */
 	size_t count; /* items, chunks, bodies and holes that were added */
 	size_t patched; /* chunks so marked */
-	uint64_t first_seq; /* transactions in it; 0 = none */
-	uint64_t last_seq;
+	uint64_t last_seq; /* the last transaction in it; 0 = none */
 	bool freeing; /* a body was freed */
 };
 

@@ -423,7 +423,7 @@ static void write_back(struct segments *s, int fd, uint64_t offset, unsigned fla
 }
 
 /* Every 8 MiB: starts writing them, and waits for the 8 before, so that dirty pages never pile up. */
-static void write_behind(struct segments *s, uint64_t id, struct segment *segment, uint64_t end)
+static void write_behind(struct segments *s, struct segment *segment, uint64_t end)
 {
 	uint64_t from = UINT64_MAX;
 
@@ -472,7 +472,7 @@ int segments_append(struct segments *s, uint64_t stream, const uint8_t *bytes, s
 		return r;
 	r = write_all(segment->fd, bytes, size, offset);
 	if (r == 0)
-		write_behind(s, stream, segment, offset + run);
+		write_behind(s, segment, offset + run);
 	*ret_segment = segment->number;
 	*ret_offset = (uint32_t)offset;
 	append_end(s, segment);
