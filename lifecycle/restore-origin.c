@@ -25,6 +25,7 @@ struct bequest {
 	struct lifecycle *l;
 	const char *except; /* the name that leads to what is restored */
 	struct deletion deletion; /* of the nearest deleted directory */
+	uint32_t mask; /* of all views that led to the directory */
 	struct tree_directory directory;
 	struct step step;
 	uint64_t last_seq;
@@ -119,11 +120,16 @@ static int bequeath_rows(struct bequest *b, const struct store_page *page)
 static int bequeath_commit(struct bequest *b)
 {
 	struct item_directory *d = &b->directory.own.directory;
+	struct rules rules;
 	int result = batch_add_entries(b->l, &b->step.t, &b->deletion, b->last_seq, b->count, b->bytes);
 
 	if (result)
 		return result;
 	d->trash_until_ns = util_max(d->trash_until_ns, b->deletion.expires_ns);
+	/* Its own view will show to nobody what the views above did not, nor the directories above. */
+	d->trash_mask &= b->mask;
+	d->trash_mask &=
+		rules_load(b->l, b->directory.id, &rules) ? 0700 : rules_mask(&rules, &b->directory.own);
 	if (b->deletion.batch && d->saved_batch != b->deletion.batch) {
 		d->saved_batch = b->deletion.batch;
 		d->saved_mtime = b->directory.own.mtime;
@@ -176,9 +182,9 @@ static int bequeath_once(struct bequest *b, uint64_t directory, struct key *afte
 
 /* Everything live in a directory but `except` becomes deleted as `deletion` says. */
 static int bequeath(struct lifecycle *l, uint64_t directory, const char *except,
-		    const struct deletion *deletion)
+		    const struct deletion *deletion, uint32_t mask)
 {
-	struct bequest b = { .l = l, .except = except, .deletion = *deletion };
+	struct bequest b = { .l = l, .except = except, .deletion = *deletion, .mask = mask };
 	struct store_retry retry = { 0 };
 	struct key after;
 	bool started = false, more = true;
@@ -253,10 +259,18 @@ static int way_collect(struct lifecycle *l, uint64_t directory, struct way *ret_
 static int way_bequeath(struct lifecycle *l, const struct way *way, const char *last_name)
 {
 	struct deletion deletion = { 0 };
+	struct tree_directory d;
+	uint32_t mask = 0777;
 	int result = 0;
 
+	if (way->first) {
+		result = tree_load(l->store, way->ids[way->first - 1], &d);
+		if (result)
+			return result;
+		mask = d.own.directory.trash_mask;
+		tree_release(&d);
+	}
 	for (size_t i = way->first; i < way->count && !result; i++) {
-		struct tree_directory d;
 		struct guard below;
 		const char *except = last_name;
 
@@ -265,13 +279,14 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
 			break;
 		if (!tree_is_live(&d))
 			deletion = d.own.deletion;
+		mask &= d.own.directory.trash_mask;
 		tree_release(&d);
 		if (i + 1 < way->count) {
 			result = record_get_guard(l->store, way->ids[i + 1], &below);
 			except = below.at.state == KEY_ACT ? below.at.name : "";
 		}
 		if (!result)
-			result = bequeath(l, way->ids[i], except, &deletion);
+			result = bequeath(l, way->ids[i], except, &deletion, mask);
 	}
 	return result == STORE_ABSENT ? -ENOENT : result;
 }

@@ -338,6 +338,22 @@ FIXTURE_TEST(parents_come_back_only_where_the_actor_may_put_them)
 	assert_text(f, d, "f", "x");
 }
 
+FIXTURE_TEST(deletion_handed_down_shows_to_nobody_new)
+{
+	uint64_t p = make_directory_as(f, KEY_ID_ROOT, "p", 0700, 1000);
+	uint64_t d = make_directory_as(f, p, "d", 0755, 1000);
+	struct place at = { .directory = d, .state = KEY_ACT, .name = "x" };
+
+	make_file(f, d, "s", "secret");
+	make_file(f, d, "x", "x");
+	fixture_pass(f, HOUR);
+	discard(f, p, "d");
+	set_mode(f, p, 0755);
+	ck_ok(f, lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, NULL, NULL, NULL));
+	ck_assert(is_shown(f, d, "s"));
+	ck_assert_uint_eq(live_item(f, p, "d").directory.trash_mask & 077, 0);
+}
+
 FIXTURE_TEST(way_through_another_directory_asks_for_that_one)
 {
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), other;
@@ -609,6 +625,7 @@ int main(void)
 	tcase_add_test(tcase, rest_of_a_tree_merges_with_the_part_that_is_back);
 	tcase_add_test(tcase, origin_in_a_renamed_directory_is_there);
 	tcase_add_test(tcase, parents_come_back_only_where_the_actor_may_put_them);
+	tcase_add_test(tcase, deletion_handed_down_shows_to_nobody_new);
 	tcase_add_test(tcase, way_through_another_directory_asks_for_that_one);
 	tcase_add_test(tcase, what_is_replaced_is_asked_for);
 	tcase_add_test(tcase, origin_whose_parent_is_a_file_now_fails);
