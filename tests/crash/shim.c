@@ -39,6 +39,7 @@ static struct {
 	atomic_bool fired;
 } * counted;
 static struct log *shared_log;
+static pthread_rwlock_t under_way = PTHREAD_RWLOCK_INITIALIZER; /* read: a call that is logged */
 
 const char *shim_call_name(enum shim_call call)
 {
@@ -140,6 +141,12 @@ static uint64_t log_size(void)
 bool shim_log_before(const struct shim_record *record, const struct shim_record *sync)
 {
 	return (uint64_t)((uint8_t *)record - (uint8_t *)shared_log) < sync->offset;
+}
+
+void shim_exit(int code)
+{
+	pthread_rwlock_wrlock(&under_way);
+	_exit(code);
 }
 
 void shim_note(uint64_t value)
@@ -291,10 +298,12 @@ static ssize_t watched_write(int fd, const char *path, const void *bytes, size_t
 		errno = error;
 		return -1;
 	}
+	pthread_rwlock_rdlock(&under_way);
 	n = next(fd, bytes, size, offset);
 	if (n > 0)
 		append(syncs_each(fd) ? SHIM_LOG_WRITE_SYNCED : SHIM_LOG_WRITE, path,
 		       (uint64_t)offset, bytes, (uint64_t)n);
+	pthread_rwlock_unlock(&under_way);
 	return n;
 }
 
@@ -391,9 +400,11 @@ int fallocate(int fd, int mode, off_t offset, off_t size)
 
 	if (path && fails(SHIM_ALLOCATE))
 		return -1;
+	pthread_rwlock_rdlock(&under_way);
 	r = next(fd, mode, offset, size);
 	if (path && r == 0 && (mode & FALLOC_FL_PUNCH_HOLE))
 		append(SHIM_LOG_PUNCH, path, (uint64_t)offset, NULL, (uint64_t)size);
+	pthread_rwlock_unlock(&under_way);
 	return r;
 }
 
@@ -411,9 +422,11 @@ int ftruncate(int fd, off_t size)
 
 	if (path && fails(SHIM_TRUNCATE))
 		return -1;
+	pthread_rwlock_rdlock(&under_way);
 	r = next(fd, size);
 	if (path && r == 0)
 		append(SHIM_LOG_TRUNCATE, path, (uint64_t)size, NULL, 0);
+	pthread_rwlock_unlock(&under_way);
 	return r;
 }
 
@@ -439,9 +452,11 @@ int openat(int dir_fd, const char *name, int flags, ...)
 	}
 	if (path && fails(SHIM_CREATE))
 		return -1;
+	pthread_rwlock_rdlock(&under_way);
 	fd = next(dir_fd, name, flags, mode);
 	if (path && fd >= 0)
 		append(SHIM_LOG_CREATE, path, 0, NULL, 0);
+	pthread_rwlock_unlock(&under_way);
 	return fd;
 }
 
@@ -467,8 +482,10 @@ int unlinkat(int dir_fd, const char *name, int flags)
 
 	if (path && fails(SHIM_REMOVE))
 		return -1;
+	pthread_rwlock_rdlock(&under_way);
 	r = next(dir_fd, name, flags);
 	if (path && r == 0)
 		append(SHIM_LOG_REMOVE, path, 0, NULL, 0);
+	pthread_rwlock_unlock(&under_way);
 	return r;
 }

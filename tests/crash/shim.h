@@ -82,6 +82,8 @@ struct shim_record {
 void shim_log_start(size_t max);
 /* What the process knows by now: for the log only. */
 void shim_note(uint64_t value);
+/* Ends the process, but between a call and its record: what was done and not logged the next one would build on. */
+void shim_exit(int code);
 /* NULL at the end; `record` of NULL: the first. */
 const struct shim_record *shim_log_next(const struct shim_record *record);
 const char *shim_log_path(const struct shim_record *record);

@@ -277,7 +277,7 @@ static void run_history(const struct history *h)
 
 		ck_assert_int_ge(pid, 0);
 		if (pid == 0)
-			_exit(work(h));
+			shim_exit(work(h));
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(status == 0, "the work ended with %x", status);
 	}
