@@ -38,11 +38,12 @@ two_seconds_and_an_hour() {
 sweeper_by_itself() {
 	mkdir short
 	policy retention 1s short
-	head -c 10000000 /dev/urandom >short/f
+	# Much more than what the engine allocates ahead of its writes.
+	head -c 60000000 /dev/urandom >short/f
 	sync -f .
 	used0=$(du -s -B1 "$store" | cut -f1)
 	rm short/f
-	gone() { [ "$(du -s -B1 "$store" | cut -f1)" -lt $((used0 - 8000000)) ]; }
+	gone() { [ "$(du -s -B1 "$store" | cut -f1)" -lt $((used0 - 40000000)) ]; }
 	within_seconds 40 gone
 }
 
