@@ -171,9 +171,8 @@ static bool is_as_decided(const struct item *item, const struct deletion *decide
 	return d->destroy_ns == decided->destroy_ns && !((d->flags ^ decided->flags) & flags);
 }
 
-static int destroy_file_once(struct lifecycle *l, const struct place *at,
-			     const struct deletion *decided, enum item_counter cause,
-			     struct step *step, struct destroyed *total)
+static int destroy_file_once(struct lifecycle *l, const struct place *at, const struct deletion *decided,
+			     enum item_counter cause, struct step *step, struct destroyed *total)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item item;

@@ -128,8 +128,9 @@ static int bequeath_commit(struct bequest *b)
 	d->trash_until_ns = util_max(d->trash_until_ns, b->deletion.expires_ns);
 	/* Its own view will show to nobody what the views above did not, nor the directories above. */
 	d->trash_mask &= b->mask;
-	d->trash_mask &=
-		rules_load(b->l, b->directory.id, &rules) ? 0700 : rules_mask(&rules, &b->directory.own);
+	d->trash_mask &= rules_load(b->l, b->directory.id, &rules) ?
+				 0700 :
+				 rules_mask(&rules, &b->directory.own);
 	if (b->deletion.batch && d->saved_batch != b->deletion.batch) {
 		d->saved_batch = b->deletion.batch;
 		d->saved_mtime = b->directory.own.mtime;
@@ -360,8 +361,8 @@ static int check_entry(struct lifecycle *l, const struct place *at)
  * One directory of the way, as way_step will find it: *parent is where the way
  * has led so far, then where it leads next.
  */
-static int check_way_step(struct lifecycle *l, const struct restoring *r, uint64_t id, uint64_t *parent,
-			  struct place *ret_where)
+static int check_way_step(struct lifecycle *l, const struct restoring *r, uint64_t id,
+			  uint64_t *parent, struct place *ret_where)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	_cleanup_(tree_release) struct tree_directory d = { 0 };
