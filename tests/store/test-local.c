@@ -413,9 +413,10 @@ START_TEST(test_holes_fill_a_generation)
 	s = open_store();
 	store_status(s, &before);
 	for (uint64_t n = 0; n < 12000; n++) {
-		struct store_op op = {
-			.kind = STORE_BODY_ZERO, .body = 100, .offset = 200 * n * CHUNK, .length = 100 * CHUNK
-		};
+		struct store_op op = { .kind = STORE_BODY_ZERO,
+				       .body = 100,
+				       .offset = 200 * n * CHUNK,
+				       .length = 100 * CHUNK };
 
 		ck_assert_int_eq(store_transact(s, STORE_RELEASING, &op, 1, NULL), 0);
 	}
