@@ -95,8 +95,8 @@ editor() {
 	equal '' "$(find . -name '*.sw?')" 'swap files left'
 	$vim -es -u NONE -c 'set nobackup writebackup backupcopy=no backupskip=' -c 'normal ggOmore' -c wq f </dev/null
 	equal 'more added first line' "$(xargs <f)"
-	# The version before the last save was renamed to f~, then removed: it is there to be had back.
-	equal 'added first line' "$(xargs <.trash/f~)" 'the version before'
+	# The version before the last save was renamed to z~ (f~ being taken), then removed: it can be had back.
+	equal 'added first line' "$(cat .trash/?~ | xargs)" 'the version before'
 }
 
 node_packages() {

@@ -28,7 +28,7 @@ fill() {
 	while head -c 300000 /dev/urandom >"$1/f$n" 2>/dev/null; do n=$((n + 1)); done
 	echo "$n files until the disk was full"
 	# The rest, in small pieces, until nothing goes in any more.
-	while [ $n -lt 100000 ] && head -c 2000 /dev/urandom >"$1/g$n" 2>/dev/null; do n=$((n + 1)); done
+	gives ENOSPC make "$1/small" 100000 2000
 }
 
 full_disk() {
@@ -42,7 +42,7 @@ full_disk() {
 	equal ENOSPC "$("$sys" write x creat,wronly "$(printf '%03000d' 1)")" 'writing when full'
 	rm -f x
 	content keep/f kept
-	for ((i = 0; i < 1000; i++)); do content small/s$i "small $i"; done
+	equal "$(for ((i = 0; i < 1000; i++)); do echo "small $i"; done)" "$(seq -f 'small/s%g' 0 999 | xargs cat)" 'small files'
 	# Deleting needs no space; nor does bringing back.
 	rm small/s*
 	lists small
