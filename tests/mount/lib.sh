@@ -27,7 +27,7 @@ mkdir "$mnt"
 number=0
 failures=0
 job= # process group of the behaviour that runs now
-limit=60 # seconds that one behaviour may take
+limit=180 # seconds that one behaviour may take, also on a loaded machine under the sanitizers
 export LC_ALL=C TZ=UTC
 
 # ---- stores and mounts -----------------------------------------------------
