@@ -3,7 +3,7 @@
 # Two ways at least to hand it nonsense as option, path, store, key, policy, name,
 # batch and terminal: each is named in the message, has its exit code, and changes
 # nothing. nonsense.sh has the stores that are damaged.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 # All that a store's directory holds, to see that nothing was written.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # The same name deleted more than once, and restoring onto what is there.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 deleted_five_times() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Mounting, unmounting, dying and hanging.
-# timeout: 300
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 second_daemon() {

@@ -2,7 +2,7 @@
 #
 # Stores with a passphrase or a key file: nothing opens them without, and a wrong
 # key writes nothing.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 bytes_of() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Names of any bytes and lengths, and the names that users cannot have.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 strange=(

@@ -2,7 +2,7 @@
 #
 # Wrong options, paths, stores, keys, values and names: a message that names them,
 # the documented exit code, and nothing changed.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 # A checksum of a store's bytes and names (but for who holds it), to see that nothing was written.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Files that are open while their names go, come back and are used again.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 unlinked_while_open() {

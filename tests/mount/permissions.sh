@@ -2,7 +2,7 @@
 #
 # Two users and root: nobody learns or does through the trash what he could not
 # in the tree at the time of deletion.
-# timeout: 300
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 # sees UID VERB ARGUMENT...: what the system call answers that user

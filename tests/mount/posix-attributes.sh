@@ -2,7 +2,7 @@
 #
 # Modes, owners, times, set-id bits, extended attributes and special files as on
 # ext4.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 create_modes() {

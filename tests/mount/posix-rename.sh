@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # rename(2) and link(2) as on ext4, case by case.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 kinds='file link dir full fifo none'

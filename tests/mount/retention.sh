@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # How long what was deleted stays: policies by directory, expiry, the sweeper.
-# timeout: 300
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 policy() {

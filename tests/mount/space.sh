@@ -2,7 +2,7 @@
 #
 # Full disks: what is acknowledged stays, and removing, restoring and emptying
 # always work. The stores lie on small file systems of their own.
-# timeout: 420
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 limit=150
 disk=$tmp/disk

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Names that live for a moment leave nothing in the trash; others always do.
-# timeout: 180
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 by_its_creator() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Batches: what one command, script or program deletes comes back by one undo.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 # tree NAME...: small trees, with a copy to compare with in $tmp/was/NAME.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # .trash as a directory: what it lists, what it refuses, moves in and out.
-# timeout: 240
+# timeout: 600
 . "$(dirname "$0")/lib.sh"
 
 shadow_of_the_tree() {
