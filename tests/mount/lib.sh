@@ -27,6 +27,7 @@ mkdir "$mnt"
 number=0
 failures=0
 job= # process group of the behaviour that runs now
+watchdog= # and of what ends it at its limit
 limit=180 # seconds that one behaviour may take, also on a loaded machine under the sanitizers
 export LC_ALL=C TZ=UTC
 
@@ -115,6 +116,7 @@ leave() {
 
 	trap - EXIT INT TERM
 	cd /
+	[ -z "$watchdog" ] || kill -9 -- "-$watchdog" 2>/dev/null
 	[ -z "$job" ] || kill -9 -- "-$job" 2>/dev/null
 	while read -r m; do
 		# The daemon's log of a failed run is worth more than a clean directory.
@@ -165,7 +167,7 @@ it() {
 
 # The status of background job $1 (a process group), or 124 after $limit seconds.
 wait_limited() {
-	local watchdog status
+	local status
 
 	set -m
 	{
@@ -179,6 +181,7 @@ wait_limited() {
 	status=$?
 	kill -- "-$watchdog" 2>/dev/null
 	wait "$watchdog" 2>/dev/null
+	watchdog=
 	[ $status != 137 ] || status=124
 	return $status
 }
