@@ -41,7 +41,7 @@ static void before(void *data, uint64_t n)
 {
 	struct fixture *f = data;
 
-	f->transactions = n;
+	__atomic_store_n(&f->transactions, n, __ATOMIC_RELAXED); /* some tests have threads */
 	if (f->fault == FAULT_OTHER_CLIENT && n == f->fault_at)
 		disturb(f);
 }
