@@ -80,11 +80,11 @@ mapped_while_deleted() {
 
 	head -c 200000 /dev/urandom >f
 	cp f "$tmp/mapped"
-	tail -f --pid=$$ f >/dev/null 2>&1 &
+	exec 3<f
 	rm f
 	cmp "$tmp/mapped" .trash/f
-	kill $!
-	wait $! 2>/dev/null || true
+	cmp "$tmp/mapped" /dev/fd/3
+	exec 3<&-
 	mv .trash/f f
 	cmp "$tmp/mapped" f
 }
