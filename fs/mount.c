@@ -87,15 +87,16 @@ static void mount_stats(void *data, char **ret_text, size_t *ret_size)
 	size = asprintf(ret_text,
 			"ddbfs_mount_nodes %llu\n"
 			"ddbfs_mount_lookups %llu\n"
+			"ddbfs_mount_handles %u\n"
 			"ddbfs_mount_requests_total %llu\n"
 			"ddbfs_mount_sleeps_total %llu\n"
 			"ddbfs_mount_takeovers_total %llu\n"
 			"ddbfs_mount_threads %u\n"
 			"ddbfs_mount_notifications_total %llu\n",
 			(unsigned long long)nodes.nodes, (unsigned long long)nodes.lookups,
-			(unsigned long long)loop.requests, (unsigned long long)loop.sleeps,
-			(unsigned long long)loop.takeovers, loop.threads,
-			(unsigned long long)notify_count(fs->notifier));
+			atomic_load(&fs->handles), (unsigned long long)loop.requests,
+			(unsigned long long)loop.sleeps, (unsigned long long)loop.takeovers,
+			loop.threads, (unsigned long long)notify_count(fs->notifier));
 	if (size < 0)
 		*ret_text = NULL;
 	*ret_size = size < 0 ? 0 : (size_t)size;

@@ -44,14 +44,18 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	OPS_TRY(req, ops_directory(fs, ino, &node, &trash));
 	OPS_TRY(req, handle_new(ino, &h));
 	fi->fh = (uint64_t)(uintptr_t)h;
+	atomic_fetch_add(&fs->handles, 1);
 	/* Nobody waits any more: there will be no RELEASEDIR. */
-	if (fuse_reply_open(req, fi) != 0)
+	if (fuse_reply_open(req, fi) != 0) {
+		atomic_fetch_sub(&fs->handles, 1);
 		handle_free(h);
+	}
 }
 
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	handle_free((struct handle *)(uintptr_t)fi->fh);
+	atomic_fetch_sub(&session_fs(req)->handles, 1);
 	fuse_reply_err(req, 0);
 }
 

@@ -33,6 +33,7 @@ struct fs {
 	struct loop *loop; /* NULL before requests are served and after */
 	struct notifier *notifier;
 	struct file_locator locator; /* node_locate */
+	atomic_uint handles; /* directories open now */
 	uint32_t uid; /* who mounted: owner of /.ddbfs */
 	uint32_t gid;
 	int64_t mounted_ns; /* times of /.ddbfs */

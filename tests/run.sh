@@ -125,7 +125,7 @@ meson_tests() {
 script() {
 	local file=$top/tests/$1/$2.sh log=$logs/$1-$2.log limit status start=$SECONDS
 
-	limit=$(sed -n 's/^# timeout: //p' "$file" | head -n 1)
+	limit=${DDBFS_TEST_TIMEOUT:-$(sed -n 's/^# timeout: //p' "$file" | head -n 1)}
 	timeout --kill-after=60 "${limit:-300}" bash "$file" >"$log" 2>&1 </dev/null
 	status=$?
 	tally "$1/$2" "$log" $status
