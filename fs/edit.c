@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#define CALM_AFTER 8 /* conflicts */
+
 void target_at(struct target *target, struct namei *n, const struct place *at)
 {
 	*target = (struct target){ .n = n, .at = at };
@@ -66,7 +68,8 @@ int target_look(struct target *target, struct inode *ret_inode)
 
 	do
 		result = target_load(target, true, ret_inode);
-	while (store_retry(&retry, &result));
+	while (target_retry(target, &retry, &result));
+	target_unlock(target);
 	return target_result(target, result);
 }
 
@@ -95,15 +98,43 @@ int target_lock(struct target *target, bool file)
 		lifecycle_lock(target->n->lifecycle);
 	else
 		namei_lock_item(target->n, target->id);
+	target->locked = true;
 	return 0;
 }
 
 void target_unlock(struct target *target)
 {
-	if (target->tree)
-		lifecycle_unlock(target->n->lifecycle);
-	else
+	if (target->locked && !target->tree)
 		namei_unlock_item(target->n, target->id);
+	if (target->calmed || (target->locked && target->tree))
+		lifecycle_unlock(target->n->lifecycle);
+	target->locked = target->calmed = false;
+}
+
+/* In the order of locks: the item's is given up for a moment. */
+static void target_calm(struct target *target)
+{
+	if (target->calmed || (target->locked && target->tree))
+		return;
+	if (target->locked)
+		namei_unlock_item(target->n, target->id);
+	lifecycle_lock(target->n->lifecycle);
+	if (target->locked)
+		namei_lock_item(target->n, target->id);
+	target->calmed = true;
+}
+
+bool target_retry(struct target *target, struct store_retry *retry, int *result)
+{
+	if (!store_retry(retry, result))
+		return false;
+	if (target->calmed && target->lost) {
+		*result = -EAGAIN; /* nothing moves, and yet it is not there: target_result */
+		return false;
+	}
+	if (retry->tries >= CALM_AFTER)
+		target_calm(target);
+	return true;
 }
 
 /* ---- edits ---------------------------------------------------------------- */
@@ -188,7 +219,7 @@ int edit_run(struct target *target, edit_step step, void *data, struct inode *re
 
 	do
 		result = edit_once(target, step, data, ret_inode);
-	while (store_retry(&retry, &result));
+	while (target_retry(target, &retry, &result));
 	return target_result(target, result);
 }
 

@@ -209,7 +209,8 @@ int file_seek(struct namei *n, const struct file_locator *where, uint64_t id, ui
 	target_located(&target, n, where, id);
 	do
 		result = seek_once(&target, offset, data, ret_offset);
-	while (store_retry(&retry, &result));
+	while (target_retry(&target, &retry, &result));
+	target_unlock(&target);
 	return result == -EAGAIN && target.lost ? -ESTALE : result;
 }
 

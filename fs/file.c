@@ -82,7 +82,8 @@ int file_read(struct namei *n, const struct file_locator *where, uint64_t id, ui
 	target_located(&target, n, where, id);
 	do
 		result = read_once(&target, offset, buffer, size, ret_read);
-	while (store_retry(&retry, &result));
+	while (target_retry(&target, &retry, &result));
+	target_unlock(&target);
 	return result == -EAGAIN && target.lost ? -ESTALE : result;
 }
 

@@ -48,6 +48,8 @@ struct target {
 	const struct file_locator *where;
 	uint64_t id;
 	bool tree; /* a directory: lifecycle_lock is held, not the item's lock */
+	bool locked; /* by target_lock */
+	bool calmed; /* lifecycle_lock is held too, so that names stand still: see target_retry */
 	bool lost; /* the item was not where it should have been */
 };
 
@@ -56,7 +58,14 @@ void target_located(struct target *target, struct namei *n, const struct file_lo
 		    uint64_t id);
 /* Reads id and type (unless it is known to be a `file`) and takes the lock that serialises changes of it. 0 or negative errno. */
 int target_lock(struct target *target, bool file);
+/* Also ends what target_retry began; of a target that is not locked, only that. */
 void target_unlock(struct target *target);
+/*
+ * store_retry for whoever works on a target: after the first few conflicts the
+ * names are made to stand still, since somebody who renames the file again and
+ * again would otherwise win each time. target_unlock ends it.
+ */
+bool target_retry(struct target *target, struct store_retry *retry, int *result);
 /* 0; STORE_CONFLICT: it moved meanwhile, try again; -ENOENT (place), -ESTALE (locator). */
 int target_load(struct target *target, bool attributes_only, struct inode *ret_inode);
 /* target_load's attributes for who only looks: no lock, but repeated while it moves. */

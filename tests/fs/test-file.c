@@ -688,6 +688,62 @@ START_TEST(writers_and_a_renamer_lose_nothing)
 }
 END_TEST
 
+struct chase {
+	_Atomic bool stop;
+	_Atomic unsigned asked, moves;
+};
+
+static void *move_when_asked(void *data)
+{
+	struct chase *chase = data;
+
+	while (!chase->stop) {
+		if (chase->moves == chase->asked) {
+			usleep(50);
+			continue;
+		}
+		ck_assert_int_eq(chase->moves % 2 ? test_rename(&t, ROOT, "g", ROOT, "f", 0) :
+						    test_rename(&t, ROOT, "f", ROOT, "g", 0),
+				 0);
+		chase->moves++;
+	}
+	return NULL;
+}
+
+/* Answers where the file is, but only when it has moved on; unless nothing can be moved. */
+static bool locate_behind(void *data, uint64_t id, struct place *ret_place)
+{
+	struct chase *chase = data;
+
+	if (!t.where.locate(t.where.data, id, ret_place))
+		return false;
+	chase->asked++;
+	for (int k = 0; k < 100 && chase->moves != chase->asked; k++)
+		usleep(1000);
+	return true;
+}
+
+START_TEST(a_file_that_never_stands_still_is_found)
+{
+	struct chase chase = { 0 };
+	struct file_locator late = { locate_behind, &chase };
+	struct attr_change change = { .set = ATTR_MODE, .mode = 0600 };
+	char buffer[4];
+	size_t got = 0;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, move_when_asked, &chase), 0);
+	ck_assert_int_eq(file_write(t.namei, &late, f, 0, "here", 4, false, false, NULL), 0);
+	ck_assert_int_eq(file_read(t.namei, &late, f, 0, buffer, 4, &got), 0);
+	ck_assert_uint_eq(got, 4);
+	ck_assert_mem_eq(buffer, "here", 4);
+	ck_assert_int_eq(file_setattr(t.namei, &late, f, &change, NULL), 0);
+	chase.stop = true;
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_uint_eq(look().item.mode, S_IFREG | 0600);
+}
+END_TEST
+
 static void *append_many(void *data)
 {
 	for (int k = 0; k < 500; k++)
@@ -839,6 +895,7 @@ static void add_engine(Suite *s, const char *name, void (*setup)(void))
 		a_destroyed_file_is_stale,
 		a_late_locator_does_not_lead_to_another_file,
 		writers_and_a_renamer_lose_nothing,
+		a_file_that_never_stands_still_is_found,
 		appends_from_threads_do_not_overlap,
 		contents_survive_reopening,
 	};

@@ -114,6 +114,8 @@ force_down() {
 leave() {
 	local status=$? m
 
+	# A background process that is ended before bash has taken the traps from it.
+	[ "$BASHPID" = "$$" ] || exit $status
 	trap - EXIT INT TERM
 	cd /
 	[ -z "$watchdog" ] || kill -9 -- "-$watchdog" 2>/dev/null
@@ -179,7 +181,7 @@ wait_limited() {
 	set +m
 	wait "$1" 2>/dev/null
 	status=$?
-	kill -- "-$watchdog" 2>/dev/null
+	kill -9 -- "-$watchdog" 2>/dev/null
 	wait "$watchdog" 2>/dev/null
 	watchdog=
 	[ $status != 137 ] || status=124

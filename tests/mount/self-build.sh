@@ -25,7 +25,7 @@ passes_its_tests() {
 	cd "$mnt/project"
 	mkdir "$mnt/tmp"
 	DDBFS_TEST_TMP=$mnt/tmp meson test -C build --no-rebuild --no-suite crash >"$tmp/test.log" 2>&1 ||
-		{ tail -n 30 "$tmp/test.log"; return 1; }
+		{ tail -n 20 "$tmp/test.log"; grep '^not ok' build/meson-logs/testlog.txt; return 1; }
 	grep '^Ok: ' "$tmp/test.log"
 	[ "$(sed -n 's/^Ok: *//p' "$tmp/test.log")" -gt 0 ]
 }
