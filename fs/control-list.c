@@ -91,7 +91,8 @@ static const char *cause_name(const struct found *f)
 	/* A live item of a deleted directory was not deleted itself. */
 	if (!(f->item.flags & ITEM_DELETION))
 		return "inside";
-	return cause < ARRAY_SIZE(names) && names[cause] ? names[cause] : "unknown";
+	/* No readable record is without one. */
+	return cause < ARRAY_SIZE(names) && names[cause] ? names[cause] : "damaged";
 }
 
 /* DIRECTORY/NAME, NULL for lack of memory. */

@@ -52,19 +52,39 @@ static int load_shown(struct fs *fs, struct node *node, struct inode *ret_inode,
 	return 0;
 }
 
+/* What cannot be read is shown as its look-up showed it: rm(1) asks before it removes. */
+static int load_damaged(struct fs *fs, const struct node *node, int failure, struct inode *ret_inode)
+{
+	struct inode inode = { .nlink = 1 };
+	int result = failure;
+
+	if (!node->lost && !node->detached)
+		result = lifecycle_damaged_at(fs->lifecycle, &node->at, &inode.at, &inode.item);
+	if (result)
+		return result == STORE_ABSENT ? failure : result;
+	*ret_inode = inode;
+	return 0;
+}
+
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
 	struct inode inode;
 	struct node node;
 	bool trash;
+	int result;
 
 	OPS_TRY(req, node_get(fs->nodes, ino, &node));
 	if (ops_is_control(&node)) {
 		getattr_control(req, &node);
 		return;
 	}
-	OPS_TRY(req, load_shown(fs, &node, &inode, &trash));
+	result = load_shown(fs, &node, &inode, &trash);
+	if (result == -EIO || result == -EBADMSG) {
+		trash = true;
+		result = load_damaged(fs, &node, result, &inode);
+	}
+	OPS_TRY(req, result);
 	if (node.detached)
 		inode.nlink = 0;
 	reply_attributes(req, &inode, trash || node.detached);

@@ -141,21 +141,15 @@ static int row_inode(struct listing *l, const struct store_row *row, struct inod
 	return 0;
 }
 
-/* An item that cannot be read is listed, so that it can be removed; its name may be unreadable too. */
+/* An item that cannot be read is listed, so that it can be removed. */
 static void add_damaged(struct listing *l, const struct store_row *row, const struct key *key)
 {
-	const struct key_codec *codec = store_codec(l->fs->store);
 	char name[KEY_NAME_MAX + 1];
-	struct key_parts parts;
 
-	if (codec->sealed_names || key_parse(codec, row->key, row->key_size, &parts) != 0 ||
-	    parts.name_size > KEY_NAME_MAX) {
+	if (lifecycle_damaged_name(l->fs->lifecycle, row, name))
+		add_plain(l, name, INO_UNKNOWN, 0, key);
+	else
 		handle_set_damaged(l->handle);
-		return;
-	}
-	memcpy(name, parts.name, parts.name_size);
-	name[parts.name_size] = '\0';
-	add_plain(l, name, INO_UNKNOWN, 0, key);
 }
 
 static void add_item(struct listing *l, const struct inode *inode, const struct key *key)

@@ -73,6 +73,28 @@ static int read_name(struct fs *fs, const struct node *parent, const char *name,
 	return namei_lookup(fs->namei, parent->id, name, true, ret_inode);
 }
 
+/*
+ * What cannot be read is found all the same, so that rm(1), which looks first,
+ * can remove it; reading it, or anything else but its removal, is EIO. 0, the
+ * failure that was, or another.
+ */
+static int read_damaged(struct fs *fs, const struct node *parent, const char *name, int failure,
+			struct inode *ret_inode)
+{
+	struct inode inode = { .nlink = 1 };
+	int result;
+
+	/* Of a name that is not there only one that a listing made up can be meant. */
+	if (failure == -ENOENT && !lifecycle_is_made_up(fs->lifecycle, name))
+		return failure;
+	result = lifecycle_damaged(fs->lifecycle, parent->id, name, &inode.at, &inode.item);
+
+	if (result)
+		return result == STORE_ABSENT ? failure : result;
+	*ret_inode = inode;
+	return 0;
+}
+
 /* What CREATE made and is about to open. */
 struct creation {
 	struct fuse_file_info *file;
@@ -94,6 +116,10 @@ static void answer_name(fuse_req_t req, const struct node *parent, const char *n
 	for (int tries = 0; result == -EAGAIN && tries < TRIES; tries++) {
 		entry.stamp = node_stamp(fs->nodes, parent->id);
 		result = read_name(fs, parent, name, trash, &inode);
+		if (!trash && !made && (result == -EIO || result == -ENOENT)) {
+			result = read_damaged(fs, parent, name, result, &inode);
+			entry.brief = result == 0;
+		}
 		if (result == -ENOENT && !made) {
 			reply_no_entry(req, parent->id, entry.stamp, trash);
 			return;
@@ -222,6 +248,8 @@ static int remove_directory(struct fs *fs, const struct actor *actor, const stru
 	struct inode inode = { 0 };
 	int result = namei_lookup(fs->namei, parent->id, name, true, &inode);
 
+	if (result)
+		result = read_damaged(fs, parent, name, result, &inode);
 	if (result)
 		return result;
 	result = lifecycle_remove(fs->lifecycle, actor, parent->id, name, true);

@@ -11,6 +11,7 @@
  */
 #include <sys/stat.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
 
 #define DESTROY_OPERATIONS 6 /* of one item, at the most */
@@ -135,8 +136,15 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 		return DESTROY_FLUSH;
 	if (reference) {
 		result = record_get_link(l->store, item->id, false, &value, &link);
+		/* What all its names name is lost: of this one nothing but the name is left. */
+		reference = !result;
+		if (result == STORE_ABSENT || damaged_is(result)) {
+			add_name(step, l, at, item, cause);
+			total->items++;
+			return 0;
+		}
 		if (result)
-			return result == STORE_ABSENT ? -EBADMSG : result;
+			return result;
 	}
 	/*
 	 * An open file must not vanish under its user. Other live names keep it as it is, if the
@@ -261,11 +269,31 @@ static int add_shadow_row(struct emptying *e, const struct store_row *row)
 	int result = key_from_bytes(store_codec(e->l->store), row->key, row->key_size, &key);
 
 	if (!result)
-		transaction_delete(&e->step.t, &key, STORE_IF_VERSION, row->value.version);
+		transaction_delete(&e->step.t, &key, row->damaged ? STORE_IF_PRESENT : STORE_IF_VERSION,
+				   row->value.version);
 	return result;
 }
 
 #define ROW_DESCEND 3
+
+/* What cannot be read goes by its key. Its directory is on its way out: nobody misses what else it said. */
+static int empty_damaged(struct emptying *e, const struct store_row *row,
+			 struct destroyed *step_total, uint64_t *ret_child)
+{
+	struct damaged d;
+	int result = damaged_load_row(e->l->store, row, &d);
+
+	if (result)
+		return result;
+	if (d.directory) {
+		*ret_child = d.directory;
+		return ROW_DESCEND;
+	}
+	result = damaged_add_removal(e->l->store, &e->step.t, &d.key);
+	transaction_count_add(&e->step.t, e->cause, 1);
+	step_total->items++;
+	return result;
+}
 
 /* 0, DESTROY_FLUSH (the row is not dealt with), ROW_DESCEND, negative errno. */
 static int empty_row(struct emptying *e, struct level *level, const struct store_row *row,
@@ -287,10 +315,12 @@ static int empty_row(struct emptying *e, struct level *level, const struct store
 		*ret_child = item.id;
 		return ROW_DESCEND;
 	}
-	if (!result)
+	if (damaged_is(result))
+		result = empty_damaged(e, row, step_total, ret_child);
+	else if (!result)
 		result = destroy_add_file(e->l, &e->step, &at, &item, e->cause, step_total);
-	if (result == -EBUSY || result == -EBADMSG) {
-		/* What is open stays; what is damaged is for check to deal with. */
+	if (result == -EBUSY || damaged_is(result)) {
+		/* What is open stays; what cannot even be told from its key is for check to deal with. */
 		level->blocked = true;
 		return 0;
 	}
@@ -346,12 +376,41 @@ static int final_add_parent(struct emptying *e, const struct tree_directory *d)
 	return d->own.flags & ITEM_SHADOWED ? shadow_delete(e->l, &e->step.t, &d->guard.at) : 0;
 }
 
+/* A directory whose own record cannot be read, empty now. */
+static int empty_final_damaged(struct emptying *e, uint64_t id)
+{
+	struct key_range range;
+	struct guard guard;
+	struct key key;
+	int result = record_get_guard(e->l->store, id, &guard);
+
+	if (result)
+		return result;
+	step_reset(&e->step);
+	key_item(store_codec(e->l->store), &guard.at, &key);
+	result = damaged_add_removal(e->l->store, &e->step.t, &key);
+	key_guard(id, &key);
+	transaction_delete(&e->step.t, &key, STORE_IF_VERSION, guard.version);
+	key_range_directory(id, &range);
+	transaction_empty(&e->step.t, &range, &key);
+	if (!result)
+		result = step_commit(e->l, &e->step, STORE_RELEASING);
+	if (result)
+		return result;
+	rules_forget(e->l, id);
+	e->total->items++;
+	*e->budget -= *e->budget > 0;
+	return 0;
+}
+
 /* The directory itself, empty now. STORE_CONFLICT: it is not. */
 static int empty_final(struct emptying *e, uint64_t id)
 {
 	struct tree_directory d;
 	int result = tree_load(e->l->store, id, &d);
 
+	if (damaged_is(result))
+		return empty_final_damaged(e, id);
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	step_reset(&e->step);

@@ -7,6 +7,7 @@
  */
 #include <sys/stat.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
 
 struct emptier {
@@ -103,6 +104,25 @@ static int empty_entry(struct emptier *e, const struct place *at, const struct i
 	return o->progress && o->progress(o->data, e->result->entries) ? -EINTR : 0;
 }
 
+/* What cannot be read goes by what its key says. */
+static int empty_damaged(struct emptier *e, const struct key *key)
+{
+	struct damaged d;
+	struct item item;
+	int result = damaged_load(e->l->store, key, &d);
+
+	if (!result)
+		result = damaged_stub(e->l->store, &d, &item);
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	if (e->options->directory != KEY_ID_ROOT) {
+		result = tree_is_below(e->l->store, d.at.directory, e->options->directory, NULL);
+		if (result != 1)
+			return result == -ENOENT ? 0 : result;
+	}
+	return empty_entry(e, &d.at, &item);
+}
+
 static int empty_row(struct emptier *e, const struct store_row *store_row)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -115,8 +135,12 @@ static int empty_row(struct emptier *e, const struct store_row *store_row)
 	if (store_row->damaged || record_decode_trash(store_codec(e->l->store), &store_row->value, &row))
 		return 0;
 	result = standing_row_item(e->l, &row.key, true, &at, &value, &item);
+	if (damaged_is(result)) {
+		result = empty_damaged(e, &row.key);
+		return damaged_is(result) ? 0 : result;
+	}
 	if (result)
-		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
+		return result == STORE_ABSENT ? 0 : result;
 	result = is_wanted(e, &at, &item);
 	if (result == 1)
 		result = empty_entry(e, &at, &item);

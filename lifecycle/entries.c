@@ -13,8 +13,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/lifecycle.h"
 #include "store/util.h"
 
@@ -273,6 +275,39 @@ static int merge_link(struct lifecycle *l, struct entry *e)
 	return 0;
 }
 
+/* Makes the entry one that can only be removed. */
+static int entry_damaged(struct lifecycle *l, const struct container *around,
+			 const struct damaged *d, const char *shown, struct entry *e)
+{
+	int r;
+
+	*e = (struct entry){ .at = d->at, .damaged = true };
+	e->expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
+	snprintf(e->shown, sizeof(e->shown), "%s", shown);
+	r = damaged_stub(lifecycle_store(l), d, &e->item);
+	return r ? r : around->visible ? 0 : STORE_ABSENT;
+}
+
+static int place_damaged(struct lifecycle *l, const struct container *around,
+			 const struct place *at, const char *shown, struct entry *e)
+{
+	struct damaged d;
+	struct key key;
+	int r;
+
+	key_item(store_codec(lifecycle_store(l)), at, &key);
+	r = damaged_load(lifecycle_store(l), &key, &d);
+	return r ? r : entry_damaged(l, around, &d, shown, e);
+}
+
+/* A name whose LINK cannot be read keeps its own id, type and place. */
+static void link_damaged(struct entry *e)
+{
+	e->damaged = true;
+	e->item.mode &= (uint32_t)S_IFMT;
+	e->item.size = 1;
+}
+
 /* Fills `e` from a place if it shows. 0, STORE_ABSENT (not there or hidden), negative errno. */
 static int entry_load(struct lifecycle *l, const struct container *around, const struct place *at,
 		      const char *shown, struct entry *e)
@@ -281,11 +316,17 @@ static int entry_load(struct lifecycle *l, const struct container *around, const
 
 	*e = (struct entry){ .at = *at };
 	r = record_get_item(lifecycle_store(l), at, true, &e->value, &e->item);
+	if (damaged_is(r))
+		return place_damaged(l, around, at, shown, e);
 	if (r)
 		return r;
 	if (entry_visible(l, around, &e->item, at->state, &e->expires_ns)) {
 		snprintf(e->shown, sizeof(e->shown), "%s", shown);
 		r = merge_link(l, e);
+		if (damaged_is(r)) {
+			link_damaged(e);
+			r = 0;
+		}
 	} else {
 		r = STORE_ABSENT;
 	}
@@ -314,8 +355,8 @@ static int find_newest(struct lifecycle *l, const struct container *around, uint
 			struct place at;
 			struct item item;
 
-			r = record_row_item(s, &page.rows[i], &at, &item);
-			if (!r)
+			/* One that cannot be read is found by its time alone: it hides no other. */
+			if (!record_row_item(s, &page.rows[i], &at, &item))
 				r = entry_load(l, around, &at, name, e);
 		}
 		more = page.more;
@@ -323,6 +364,15 @@ static int find_newest(struct lifecycle *l, const struct container *around, uint
 		store_page_release(&page);
 	}
 	return r;
+}
+
+static int row_damaged(struct lifecycle *l, const struct container *around,
+		       const struct store_row *row, const char *shown, struct entry *e)
+{
+	struct damaged d;
+	int r = damaged_load_row(lifecycle_store(l), row, &d);
+
+	return r ? r : entry_damaged(l, around, &d, shown, e);
 }
 
 /* By its time: only if exactly one deletion is meant. */
@@ -339,6 +389,7 @@ static int find_timed(struct lifecycle *l, const struct container *around, uint6
 
 	if (!parse_timed(shown, from.name, &from.seq, &to.seq))
 		return STORE_ABSENT;
+	damaged_unshow(store_codec(s), from.name, from.name);
 	memcpy(to.name, from.name, sizeof(to.name));
 	key_item(store_codec(s), &from, &query.range.from);
 	key_item(store_codec(s), &to, &query.range.to);
@@ -348,8 +399,9 @@ static int find_timed(struct lifecycle *l, const struct container *around, uint6
 	r = STORE_ABSENT;
 	if (page.count == 1 && !page.more) {
 		r = record_row_item(s, &page.rows[0], &at, &item);
-		if (!r)
-			r = entry_load(l, around, &at, shown, e);
+		r = damaged_is(r) ? row_damaged(l, around, &page.rows[0], shown, e) :
+		    r		  ? r :
+				    entry_load(l, around, &at, shown, e);
 	}
 	store_page_release(&page);
 	return r;
@@ -392,6 +444,9 @@ int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, s
 		memcpy(live.name, shown, length + 1);
 		if (around.inside)
 			r = entry_load(l, &around, &live, shown, ret_entry);
+		if (r == STORE_ABSENT && around.inside &&
+		    damaged_unshow(store_codec(lifecycle_store(l)), shown, live.name))
+			r = place_damaged(l, &around, &live, shown, ret_entry);
 		if (r == STORE_ABSENT)
 			r = find_newest(l, &around, directory, shown, ret_entry);
 	}
@@ -501,12 +556,12 @@ static int listing_deleted(struct listing *g, const struct store_row *row, const
 		r = listing_name(g, &e, older_seq);
 		if (!r)
 			r = merge_link(g->l, &e);
-		if (r == -EBADMSG) {
-			g->damaged = true;
+		if (damaged_is(r)) {
+			link_damaged(&e);
 			r = 0;
-		} else if (!r) {
-			listing_row(g, &e, row);
 		}
+		if (!r)
+			listing_row(g, &e, row);
 		store_value_release(&e.value);
 	}
 	g->newer_seq = at->seq;
@@ -523,12 +578,36 @@ static int listing_live(struct listing *g, const struct store_row *row, const st
 		return 0;
 	memcpy(e.shown, at->name, sizeof(at->name));
 	r = merge_link(g->l, &e);
-	if (r == -EBADMSG)
-		g->damaged = true;
-	else if (!r)
+	if (damaged_is(r)) {
+		link_damaged(&e);
+		r = 0;
+	}
+	if (!r)
 		listing_row(g, &e, row);
 	store_value_release(&e.value);
-	return r == -EBADMSG ? 0 : r;
+	return r;
+}
+
+/*
+ * What cannot be read is listed all the same, so that it can be removed: a
+ * deleted one under its name and time, so that it takes no other's place.
+ */
+static int listing_damaged(struct listing *g, const struct store_row *row)
+{
+	char name[KEY_NAME_MAX + 1];
+	struct damaged d;
+	struct entry e;
+	int r = damaged_load_row(g->store, row, &d);
+
+	if (r)
+		return r;
+	damaged_show(&d.at, name);
+	r = entry_damaged(g->l, &g->around, &d, name, &e);
+	if (!r && d.at.state == KEY_DEL)
+		format_timed(name, d.at.seq, 9, e.shown);
+	if (!r)
+		listing_row(g, &e, row);
+	return r == STORE_ABSENT ? 0 : r;
 }
 
 static int listing_shadow(struct listing *g, const struct store_row *row)
@@ -599,7 +678,7 @@ static int listing_page(struct listing *g, const struct store_page *page, enum k
 		if (kind == KEY_KIND_SHADOW) {
 			r = listing_shadow(g, row);
 		} else if (record_row_item(g->store, row, &at, &item)) {
-			g->damaged = true;
+			r = listing_damaged(g, row);
 		} else if (state == KEY_ACT) {
 			r = listing_live(g, row, &at, &item);
 		} else {

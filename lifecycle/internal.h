@@ -262,6 +262,30 @@ struct ids {
 };
 int ids_push(struct ids *ids, uint64_t id);
 
+/* ---- remove-damaged.c ------------------------------------------------------------- */
+
+/*
+ * A removal met something that cannot be read. REMOVE_AGAIN: it was made again,
+ * try once more; 0: what was to be removed is destroyed; STORE_CONFLICT;
+ * -EBADMSG: what is damaged lies elsewhere; other errno. Lock held.
+ */
+#define REMOVE_AGAIN 4
+int remove_damaged(struct lifecycle *l, uint64_t directory, const char *shown, bool as_directory);
+/*
+ * The same for an entry of the trash, or something live in a deleted directory;
+ * the lock is not held. -EPERM: on hold.
+ */
+int purge_damaged(struct lifecycle *l, const struct place *at);
+/*
+ * The end of an entry that cannot be read, of which `key` is the item's, and
+ * `due` that of its row in EXP. STORE_CONFLICT: it is a directory, which can be
+ * read again and is due as it was. Lock held. 0, STORE_ABSENT, -EPERM (on hold),
+ * other errno.
+ */
+int destroy_damaged(struct lifecycle *l, const struct key *key, const struct key *due, int64_t due_ns);
+/* How long a deleted directory is kept whose record, and with it its expiry, was lost. */
+#define RETENTION_LOST_NS (30 * DAY_NS)
+
 /* ---- shadow.c -------------------------------------------------------------------- */
 
 /*

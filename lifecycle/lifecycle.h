@@ -89,6 +89,22 @@ void lifecycle_unlock(struct lifecycle *l);
  */
 int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t parent,
 		     const char *name, bool directory);
+/*
+ * What lifecycle_remove can remove although it cannot be read: the live item
+ * `shown` in a directory. With sealed names that is its name, or the one a
+ * listing gives to a damaged item (lifecycle_damaged_name). 0 and how it shows;
+ * STORE_ABSENT: nothing is there, or nothing is wrong with it; negative errno.
+ */
+int lifecycle_damaged(struct lifecycle *l, uint64_t directory, const char *shown,
+		      struct place *ret_at, struct item *ret_item);
+/* The same of the item at a place, whatever its state. */
+int lifecycle_damaged_at(struct lifecycle *l, const struct place *at, struct place *ret_at,
+			 struct item *ret_item);
+/* Whether a name is of the form that listings give to damaged items whose own is sealed. */
+bool lifecycle_is_made_up(struct lifecycle *l, const char *shown);
+/* The name under which a damaged row of a directory is listed: its own, or, where that is sealed, one made up. False: none. */
+bool lifecycle_damaged_name(struct lifecycle *l, const struct store_row *row,
+			    char ret_name[KEY_NAME_MAX + 1]);
 /* mv into .trash: as above, but a directory goes with all that is in it. */
 int lifecycle_discard(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name);
 
@@ -158,6 +174,7 @@ struct entry {
 	struct item item; /* attributes; borrows from `value`; LINK merged in */
 	struct store_value value;
 	bool shadow;
+	bool damaged; /* its record, or its LINK, cannot be read: `item` is made up (damage.h), it can only be removed */
 	int64_t expires_ns; /* the effective one: with its directory, if it went with it */
 	char shown[ENTRY_NAME_MAX + 1];
 };

@@ -7,7 +7,11 @@
  */
 #include <sys/stat.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
+
+/* A directory and its guard may each have to be made again. */
+#define PURGE_TRIES 4
 
 struct purge {
 	const struct actor *actor;
@@ -169,8 +173,8 @@ static int check_purge(struct lifecycle *l, const struct place *at, bool recursi
 	return result > 0 ? -EPERM : result;
 }
 
-int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at,
-		bool recursive, int64_t grace_ns)
+static int purge_readable(struct lifecycle *l, const struct actor *actor, const struct place *at,
+			  bool recursive, int64_t grace_ns)
 {
 	struct purge p = { .actor = actor, .at = at, .recursive = recursive, .grace_ns = grace_ns };
 	struct store_retry retry = { 0 };
@@ -193,6 +197,20 @@ int purge_entry(struct lifecycle *l, const struct actor *actor, const struct pla
 	decided.destroy_ns = p.destroy_ns;
 	result = destroy_entry(l, &p.to, &decided, COUNTER_DESTROYED_USER, &budget, &total);
 	return result == -EBUSY ? 0 : result;
+}
+
+int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		bool recursive, int64_t grace_ns)
+{
+	int result = REMOVE_AGAIN;
+
+	for (int tries = 0; result == REMOVE_AGAIN && tries < PURGE_TRIES; tries++) {
+		result = purge_readable(l, actor, at, recursive, grace_ns);
+		/* Nothing of it can come back: it needs no grace. */
+		if (damaged_is(result))
+			result = purge_damaged(l, at);
+	}
+	return result == REMOVE_AGAIN ? -EBADMSG : result;
 }
 
 int lifecycle_purge(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive)

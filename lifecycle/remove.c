@@ -3,7 +3,11 @@
  */
 #include <sys/stat.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
+
+/* The directory, what is in it and that one's guard may each have to be made again. */
+#define REMOVE_TRIES 4
 
 enum remove_kind {
 	REMOVE_FILE,
@@ -75,6 +79,22 @@ static int remove_once(struct lifecycle *l, const struct actor *actor, uint64_t 
 	return result;
 }
 
+/* Also what cannot be read, or lies in a directory that cannot: see remove-damaged.c. */
+static int remove_or_mend(struct lifecycle *l, const struct actor *actor, uint64_t directory,
+			  const char *name, enum remove_kind kind)
+{
+	char made_up[KEY_NAME_MAX + 1];
+	int result = REMOVE_AGAIN;
+
+	for (int tries = 0; result == REMOVE_AGAIN && tries < REMOVE_TRIES; tries++) {
+		result = remove_once(l, actor, directory, name, kind);
+		if (damaged_is(result) ||
+		    (result == -ENOENT && damaged_unshow(store_codec(l->store), name, made_up)))
+			result = remove_damaged(l, directory, name, kind == REMOVE_DIRECTORY);
+	}
+	return result == REMOVE_AGAIN ? -EBADMSG : result;
+}
+
 static int remove_name(struct lifecycle *l, const struct actor *actor, uint64_t directory,
 		       const char *name, enum remove_kind kind)
 {
@@ -86,7 +106,7 @@ static int remove_name(struct lifecycle *l, const struct actor *actor, uint64_t 
 		return size > KEY_NAME_MAX ? -ENAMETOOLONG : -ENOENT;
 	lifecycle_lock(l);
 	do
-		result = remove_once(l, actor, directory, name, kind);
+		result = remove_or_mend(l, actor, directory, name, kind);
 	while (store_retry(&retry, &result));
 	lifecycle_unlock(l);
 	return result;

@@ -9,6 +9,7 @@
  */
 #include <sys/stat.h>
 
+#include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
 
 #define SWEEP_ROWS 16 /* dealt with under one holding of the lock */
@@ -173,6 +174,12 @@ static int sweep_row(struct sweep *w, const struct store_row *row, const struct 
 		return delete_stale(w, key, row->value.version);
 	if (!result)
 		result = sweep_item(w, &at, &item, due.batch);
+	else if (damaged_is(result))
+		result = destroy_damaged(w->l, &due.key, key, parts.due_ns);
+	if (result == STORE_ABSENT || result == -EPERM) {
+		w->damaged = true;
+		return 0;
+	}
 	return pass_over(w, result) ? 0 : result;
 }
 

@@ -94,10 +94,37 @@ static void start_sharded(struct key *key, uint8_t tag)
 	end_partition(key);
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "/" and the token in hexadecimal digits: the place of an item whose name is not known. */
+static bool add_token(struct key *key, const char *name, size_t size)
+{
+	uint8_t token[KEY_TOKEN_SIZE];
+
+	if (size != KEY_UNKNOWN_SIZE || name[0] != '/')
+		return false;
+	for (size_t i = 0; i < KEY_TOKEN_SIZE; i++) {
+		int high = hex_digit(name[1 + 2 * i]), low = hex_digit(name[2 + 2 * i]);
+
+		if (high < 0 || low < 0)
+			return false;
+		token[i] = (uint8_t)(high << 4 | low);
+	}
+	add_bytes(key, token, sizeof(token));
+	return true;
+}
+
 static void add_name(const struct key_codec *c, struct key *key, const char *name, bool may_be_empty)
 {
 	size_t size = strlen(name);
 
+	if (c->sealed_names && add_token(key, name, size))
+		return;
 	assert(size <= KEY_NAME_MAX && (size || may_be_empty) && !memchr(name, '/', size));
 	if (c->sealed_names) {
 		seal_token(c->token_key, name, size, key->bytes + key->size);
@@ -234,6 +261,21 @@ void key_free_run(uint64_t segment, uint64_t offset, struct key *ret_key)
 	add_u8(ret_key, FREE_RUN);
 	add_number(ret_key, segment);
 	add_number(ret_key, offset);
+}
+
+void key_unknown_name(const struct key_codec *c, const struct key_parts *parts,
+		      char ret_name[KEY_NAME_MAX + 1])
+{
+	size_t size = util_min(parts->name_size, (size_t)KEY_NAME_MAX);
+
+	if (c->sealed_names && size == KEY_TOKEN_SIZE) {
+		ret_name[0] = '/';
+		for (size_t i = 0; i < size; i++)
+			snprintf(ret_name + 1 + 2 * i, 3, "%02x", parts->name[i]);
+		return;
+	}
+	memcpy(ret_name, parts->name, size);
+	ret_name[size] = '\0';
 }
 
 /* ---- ranges ------------------------------------------------------------- */

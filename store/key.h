@@ -121,6 +121,15 @@ struct key_parts {
 
 /* 0, or -EBADMSG: bytes that no function here builds. */
 int key_parse(const struct key_codec *c, const uint8_t *bytes, size_t size, struct key_parts *ret_parts);
+/*
+ * The name by which a place finds the key again when the item, and with sealed
+ * names the name in it, cannot be read: the plain one, or "/" and the token in
+ * 32 hexadecimal digits, which key_item and key_shadow take for a token with
+ * sealed names. No name of a user begins with '/'.
+ */
+#define KEY_UNKNOWN_SIZE (1 + 2 * KEY_TOKEN_SIZE)
+void key_unknown_name(const struct key_codec *c, const struct key_parts *parts,
+		      char ret_name[KEY_NAME_MAX + 1]);
 /* Whether the name part of a parsed ITEM or SHADOW key is that of `name`. */
 bool key_name_matches(const struct key_codec *c, const struct key_parts *parts, const char *name);
 /* Rebuilds a struct key (partition_size included) from bytes that key_parse takes. 0 or -EBADMSG. */

@@ -334,11 +334,52 @@ FIXTURE_TEST_ONCE(what_cannot_be_read_keeps_nothing_else)
 	rm(f, KEY_ID_ROOT, "sound");
 	fixture_pass(f, 2 * HOUR);
 	ck_assert_int_eq(lifecycle_sweep(f->life, 100, &swept), 0);
-	ck_assert_uint_eq(swept.destroyed, 1);
+	ck_assert_uint_eq(swept.destroyed, 2); /* the name alone of what was linked */
 	assert_about(swept.next_due_ns - lifecycle_now_ns(f->life), HOUR);
 	rm(f, KEY_ID_ROOT, "later");
 	ck_assert_int_eq(lifecycle_empty(f->life, &f->actor, &options, &emptied), 0);
 	ck_assert(!is_shown(f, KEY_ID_ROOT, "later"));
+}
+
+static void spoil(struct fixture *f, const struct place *at)
+{
+	struct key key;
+
+	key_item(store_codec(f->store), at, &key);
+	put_garbage(f, &key);
+}
+
+FIXTURE_TEST_ONCE(what_cannot_be_read_expires_all_the_same)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), sub = make_directory(f, d, "sub");
+	struct sweep_result swept;
+	struct key_range range;
+	struct place at;
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	f->keep_problems = true;
+	make_file(f, KEY_ID_ROOT, "lost", "x");
+	make_file(f, sub, "deep", "x");
+	make_file(f, d, "live", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "lost");
+	at = shown_place(f, KEY_ID_ROOT, "lost");
+	spoil(f, &at);
+	discard(f, KEY_ID_ROOT, "d");
+	at = shown_place(f, KEY_ID_ROOT, "d");
+	spoil(f, &at);
+	at = (struct place){ .directory = d, .state = KEY_ACT, .name = "sub" };
+	spoil(f, &at);
+	at = (struct place){ .directory = d, .state = KEY_ACT, .name = "live" };
+	spoil(f, &at);
+	fixture_pass(f, 2 * HOUR);
+	for (int passes = 0; passes < 3; passes++)
+		ck_ok(f, lifecycle_sweep(f->life, 100, &swept));
+	ck_assert_uint_eq(count_deleted(f, KEY_ID_ROOT), 0);
+	key_range_directory(d, &range);
+	ck_assert_int_eq(range_is_empty(f->store, &range), 1);
+	key_range_directory(sub, &range);
+	ck_assert_int_eq(range_is_empty(f->store, &range), 1);
 }
 
 /* ---- emptying -------------------------------------------------------------------- */
@@ -692,6 +733,7 @@ int main(void)
 	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);
 	tcase_add_test(tcase, undone_purge_is_not_destroyed_by_what_was_decided_before);
 	tcase_add_test(tcase, what_cannot_be_read_keeps_nothing_else);
+	tcase_add_test(tcase, what_cannot_be_read_expires_all_the_same);
 	tcase_add_test(tcase, emptying_takes_what_is_there_below_one_directory);
 	tcase_add_test(tcase, emptying_spares_the_young);
 	tcase_add_test(tcase, what_is_deleted_while_emptying_survives);
