@@ -297,8 +297,7 @@ static int read_header(int dir_fd, struct header_file *ret_file, struct store_op
 				ret_file->bytes, &ret_file->size);
 
 	if (result == -ENOENT)
-		return report(r, STORE_NOT_A_STORE,
-			      "no store is there (no file `header`): make one with `ddbfs init`");
+		return report(r, STORE_NOT_A_STORE, "it has no file `header`");
 	if (result == -EINVAL)
 		return report(r, STORE_NOT_A_STORE, "`header` is not a plain file: this is not a store");
 	if (result == -EFBIG)
@@ -487,12 +486,13 @@ static int add_slot(int dir_fd, struct header *header, const struct header_slot 
 }
 
 int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
-		   const struct store_credentials *new_credentials, bool replace)
+		   const struct store_credentials *new_credentials, bool replace,
+		   struct store_open_report *ret_report)
 {
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	_cleanup_free_ struct header_file *file = malloc(sizeof(*file));
 	const struct header_slot *opened;
-	int result = store_check_credentials(new_credentials, NULL);
+	int result = store_check_credentials(new_credentials, ret_report);
 
 	if (result == 0 && credentials_kind(new_credentials) == HEADER_SLOT_LOCAL)
 		result = -EINVAL;
@@ -501,7 +501,7 @@ int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 	secrets = sodium_malloc(sizeof(*secrets));
 	if (!file || !secrets)
 		return -ENOMEM;
-	result = open_header(dir_fd, old_credentials, file, secrets, &opened, NULL);
+	result = open_header(dir_fd, old_credentials, file, secrets, &opened, ret_report);
 	if (result == 0)
 		result = add_slot(dir_fd, &file->header, opened, secrets, new_credentials, replace);
 	if (result == 0)

@@ -65,7 +65,8 @@ int keyring_open(int dir_fd, const struct store_credentials *credentials,
  * -EINVAL (no or invalid new credentials), -E2BIG (no slot is free).
  */
 int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
-		   const struct store_credentials *new_credentials, bool replace);
+		   const struct store_credentials *new_credentials, bool replace,
+		   struct store_open_report *ret_report);
 void keyring_release(struct keyring *k); /* wipes; takes NULL */
 
 #endif

@@ -251,22 +251,24 @@ int store_open(const char *path, const struct store_open_options *options,
 }
 
 int store_change_key(const char *path, const struct store_credentials *old_credentials,
-		     const struct store_credentials *new_credentials, bool replace)
+		     const struct store_credentials *new_credentials, bool replace,
+		     struct store_open_report *ret_report)
 {
-	struct store_open_report report = { 0 };
+	struct store_open_report unwanted, *report = ret_report ? ret_report : &unwanted;
 	_cleanup_close_ int dir_fd = -1, lock_fd = -1;
 	int result;
 
+	*report = (struct store_open_report){ 0 };
 	result = seal_init();
 	if (result < 0)
 		return result;
 	dir_fd = open_directory(path);
 	if (dir_fd < 0)
-		return not_a_store(path, dir_fd, &report);
-	result = lock_store(dir_fd, false, &report, &lock_fd);
+		return not_a_store(path, dir_fd, report);
+	result = lock_store(dir_fd, false, report, &lock_fd);
 	if (result)
 		return result;
-	return keyring_change(dir_fd, old_credentials, new_credentials, replace);
+	return keyring_change(dir_fd, old_credentials, new_credentials, replace, report);
 }
 
 int store_holder(const char *path, int *ret_pid)

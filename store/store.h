@@ -304,9 +304,14 @@ int store_close(struct store *s);
 int store_check_credentials(const struct store_credentials *credentials,
 			    struct store_open_report *ret_report);
 
-/* Adds, or with `credentials` all NULL refuses; removes all other slots if `replace`. Needs the store open elsewhere by nobody. */
+/*
+ * Adds a slot for the new credentials, of which one must be given; removes all
+ * others if `replace`. 0; one of store_open_error; -E2BIG if all slots are taken;
+ * or another negative errno. `ret_report` may be NULL.
+ */
 int store_change_key(const char *path, const struct store_credentials *old_credentials,
-		     const struct store_credentials *new_credentials, bool replace);
+		     const struct store_credentials *new_credentials, bool replace,
+		     struct store_open_report *ret_report);
 
 /*
  * Whether some process has the store open: 1 and its number (0: not known), 0,

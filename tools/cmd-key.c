@@ -9,13 +9,21 @@
 #include "tools/print.h"
 #include "tools/words.h"
 
-static int change(const struct arguments *a, const struct credentials *old,
-		  const struct credentials *new, bool replace)
+/* A locked store asks, once, if nothing was given. */
+static int change(const struct arguments *a, struct credentials *old, const struct credentials *new,
+		  bool replace)
 {
 	struct store_open_report report = { 0 };
 	char words[WORDS_MAX];
-	int result = store_change_key(a->operands[0], &old->store, &new->store, replace);
+	int result = store_change_key(a->operands[0], &old->store, &new->store, replace, &report);
 
+	if (result == STORE_WRONG_KEY && !old->given) {
+		int code = credentials_ask(a, old);
+
+		if (code != EXIT_DONE)
+			return code;
+		result = store_change_key(a->operands[0], &old->store, &new->store, replace, &report);
+	}
 	if (result == -E2BIG)
 		return cmd_fail(a, EXIT_FAILED, "all key slots are taken; 'ddbfs key replace' frees them");
 	if (result)

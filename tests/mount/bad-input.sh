@@ -113,6 +113,7 @@ stores() {
 	refuses 10 full ddbfs mount --create "$s/full" "$s/m"
 	refuses 6 "$store" ddbfs init "$store"
 	refuses 11 "$store" ddbfs check "$store"
+	refuses 11 "in use by process $(daemon_pid)" ddbfs key add --new-passphrase-file "$s/file" "$store"
 	equal "$before" "$(bytes_of "$s")" 'what was there'
 	rm -rf "$s"
 }
@@ -131,6 +132,7 @@ keys() {
 	refuses 12 passphrase ddbfs mount --key-file "$k/other" "$k/store" "$k/m"
 	refuses 12 --passphrase-file ddbfs mount "$k/store" "$k/m"
 	refuses 12 passphrase ddbfs check --passphrase-file "$k/wrong" "$k/store"
+	refuses 12 'the store is locked' ddbfs key add --new-passphrase-file "$k/right" "$k/store"
 	refuses 12 passphrase ddbfs key replace --passphrase-file "$k/wrong" --new-passphrase-file "$k/right" "$k/store"
 	refuses 2 no-such ddbfs mount --passphrase-file "$k/no-such" "$k/store" "$k/m"
 	refuses 2 nothing ddbfs mount --passphrase-file "$k/nothing" "$k/store" "$k/m"

@@ -161,10 +161,10 @@ START_TEST(no_store_before_the_commit)
 	struct store_create_options options = { .kdf_level = 3 };
 	struct keyring keyring;
 
-	assert_opens(&without, STORE_NOT_A_STORE, "ddbfs init");
+	assert_opens(&without, STORE_NOT_A_STORE, "no file");
 	ck_assert_int_eq(keyring_create(dir_fd, &options, &keyring), 0);
 	keyring_release(&keyring);
-	assert_opens(&without, STORE_NOT_A_STORE, "ddbfs init");
+	assert_opens(&without, STORE_NOT_A_STORE, "no file");
 	ck_assert_int_eq(keyring_commit(dir_fd), 0);
 	ck_assert(!exists("header.new"));
 	assert_opens(&without, 0, NULL);
@@ -647,7 +647,7 @@ START_TEST(added_key_opens_and_the_old_one_too)
 	const struct store_credentials added = { .passphrase = "another" };
 
 	make(&with_passphrase);
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &added, false), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &added, false, NULL), 0);
 	assert_opens(&added, 0, NULL);
 	assert_opens(&with_passphrase, 0, NULL);
 	assert_opens(&(struct store_credentials){ .passphrase = "neither" }, STORE_WRONG_KEY, NULL);
@@ -660,7 +660,7 @@ START_TEST(replaced_key_opens_no_more)
 	const struct store_credentials replacing = { .passphrase = "another" };
 
 	make(&with_passphrase);
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &replacing, true), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &replacing, true, NULL), 0);
 	assert_opens(&replacing, 0, NULL);
 	assert_opens(&with_passphrase, STORE_WRONG_KEY, NULL);
 }
@@ -678,10 +678,10 @@ START_TEST(replacing_the_local_key_wipes_it)
 	ck_assert_int_eq(keyring_open(dir_fd, &without, NULL, &before), 0);
 	snprintf(link, sizeof(link), "%s.second", directory);
 	ck_assert_int_eq(linkat(dir_fd, "key", AT_FDCWD, link, 0), 0);
-	ck_assert_int_eq(keyring_change(dir_fd, &without, &cheap, false), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &without, &cheap, false, NULL), 0);
 	ck_assert(exists("key"));
 	assert_opens(&without, 0, NULL);
-	ck_assert_int_eq(keyring_change(dir_fd, &without, &cheap, true), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &without, &cheap, true, NULL), 0);
 	ck_assert(!exists("key"));
 	ck_assert_uint_eq(read_file(link, key, sizeof(key)), sizeof(key));
 	unlink(link);
@@ -702,10 +702,10 @@ START_TEST(refused_change_writes_nothing)
 
 	make(&with_passphrase);
 	snapshot(before, sizeof(before));
-	ck_assert_int_eq(keyring_change(dir_fd, &wrong, &wrong, true), STORE_WRONG_KEY);
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &without, true), -EINVAL);
+	ck_assert_int_eq(keyring_change(dir_fd, &wrong, &wrong, true, NULL), STORE_WRONG_KEY);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &without, true, NULL), -EINVAL);
 	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
-					&(struct store_credentials){ .passphrase = "" }, true),
+					&(struct store_credentials){ .passphrase = "" }, true, NULL),
 			 -EINVAL);
 	snapshot(after, sizeof(after));
 	ck_assert_str_eq(before, after);
@@ -721,18 +721,18 @@ START_TEST(slots_are_eight)
 		phrase[1] = (char)('0' + i);
 		ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
 						&(struct store_credentials){ .passphrase = phrase },
-						false),
+						false, NULL),
 				 0);
 	}
 	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
-					&(struct store_credentials){ .passphrase = "ninth" }, false),
+					&(struct store_credentials){ .passphrase = "ninth" }, false, NULL),
 			 -E2BIG);
 	for (int i = 1; i < HEADER_SLOTS_MAX; i++) {
 		phrase[1] = (char)('0' + i);
 		assert_opens(&(struct store_credentials){ .passphrase = phrase }, 0, NULL);
 	}
 	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase,
-					&(struct store_credentials){ .passphrase = "ninth" }, true),
+					&(struct store_credentials){ .passphrase = "ninth" }, true, NULL),
 			 0);
 	assert_opens(&with_passphrase, STORE_WRONG_KEY, NULL);
 }
@@ -745,7 +745,7 @@ START_TEST(leftover_of_a_crash_is_replaced)
 	make(&with_passphrase);
 	write_file("header.new", "half a header", 13);
 	assert_opens(&with_passphrase, 0, NULL);
-	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &added, false), 0);
+	ck_assert_int_eq(keyring_change(dir_fd, &with_passphrase, &added, false, NULL), 0);
 	assert_opens(&added, 0, NULL);
 	ck_assert(!exists("header.new"));
 }

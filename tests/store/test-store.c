@@ -398,17 +398,17 @@ START_TEST(test_the_key_can_be_changed)
 	struct store *s;
 
 	make();
-	ck_assert_int_eq(store_change_key(path, &none, &first, false), 0);
+	ck_assert_int_eq(store_change_key(path, &none, &first, false, NULL), 0);
 	ck_assert_int_eq(try_open(&plainly, NULL), 0);
-	ck_assert_int_eq(store_change_key(path, &first, &second, true), 0);
+	ck_assert_int_eq(store_change_key(path, &first, &second, true, NULL), 0);
 	ck_assert_int_ne(try_open(&plainly, NULL), 0);
 	with.credentials = first;
 	ck_assert_int_eq(try_open(&with, NULL), STORE_WRONG_KEY);
 	with.credentials = second;
 	ck_assert_int_eq(store_open(path, &with, NULL, &s), 0);
-	ck_assert_int_eq(store_change_key(path, &second, &first, false), STORE_IN_USE);
+	ck_assert_int_eq(store_change_key(path, &second, &first, false, NULL), STORE_IN_USE);
 	ck_assert_int_eq(store_close(s), 0);
-	ck_assert_int_eq(store_change_key(path, &first, &second, false), STORE_WRONG_KEY);
+	ck_assert_int_eq(store_change_key(path, &first, &second, false, NULL), STORE_WRONG_KEY);
 }
 END_TEST
 
