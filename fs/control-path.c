@@ -117,6 +117,9 @@ static int step(struct walk *w, const char *name, bool last)
 		return 0;
 	}
 	result = last && w->deleted ? step_view(w, name) : -ENOENT;
+	/* A shadow is of a directory that lives. */
+	if (result == 0 && w->found.kind == TARGET_VIEW)
+		arrive(w, TARGET_DIRECTORY, w->directory, false);
 	if (result != -ENOENT)
 		return result;
 	result = step_live(w, name);

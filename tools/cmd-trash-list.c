@@ -179,7 +179,7 @@ int cmd_trash_list(const struct arguments *a)
 		code = client_call(&c, request, &events, NULL);
 	print_sorted(&l);
 	table_finish(&l.table);
-	if (code == EXIT_DONE && !l.json && !l.count)
+	if (code == EXIT_DONE && !l.json && !l.count && l.limit != 0)
 		puts("nothing in the trash here");
 	json_decref(l.rows);
 	client_close(&c);

@@ -43,21 +43,20 @@ int credentials_check(const struct arguments *a, enum credentials_set set)
 	return EXIT_DONE;
 }
 
+/* `where` is as it shall be shown. */
 static int fail_passphrase(const struct arguments *a, const char *where, int error)
 {
-	_cleanup_free_ char *quoted = print_quoted(where);
-
 	switch (error) {
 	case -EINVAL:
 		return cmd_fail(a, EXIT_USAGE,
 				"%s: not a passphrase: it must have 1 to %d bytes in one line, no NUL",
-				quoted, PASSPHRASE_MAX);
+				where, PASSPHRASE_MAX);
 	case -ENOTTY:
 		return cmd_fail(a, EXIT_USAGE,
 				"there is no terminal to ask for the passphrase; use --passphrase-file, --passphrase-fd or --key-file");
 	default:
 		return cmd_fail(a, error == -ENOENT ? EXIT_USAGE : EXIT_FAILED,
-				"%s: cannot read the passphrase: %s", quoted, strerror(-error));
+				"%s: cannot read the passphrase: %s", where, strerror(-error));
 	}
 }
 
@@ -87,21 +86,20 @@ static int ask(const struct arguments *a, const char *prompt, bool twice, char *
 static int read_file(const struct arguments *a, const char *path, char **ret_passphrase)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
 	int result = fd < 0 ? -errno : passphrase_read(fd, ret_passphrase);
+	_cleanup_free_ char *quoted = print_quoted(path);
+	struct stat st;
 
 	if (result < 0)
-		return fail_passphrase(a, path, result);
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
-		_cleanup_free_ char *quoted = print_quoted(path);
-
+		return fail_passphrase(a, quoted, result);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077))
 		cmd_warn(a, "%s: others may read this file; better: chmod 600", quoted);
-	}
 	return EXIT_DONE;
 }
 
 static int read_fd(const struct arguments *a, const char *number, char **ret_passphrase)
 {
+	_cleanup_free_ char *where = print_format("file descriptor %s", number);
 	int64_t fd = -1;
 	int result;
 
@@ -109,10 +107,9 @@ static int read_fd(const struct arguments *a, const char *number, char **ret_pas
 		return cmd_fail(a, EXIT_USAGE, "%s: not a file descriptor", number);
 	result = passphrase_read((int)fd, ret_passphrase);
 	if (result == -EBADF)
-		return cmd_fail(a, EXIT_USAGE,
-				"file descriptor %s: is not open; use a redirection such as %s<FILE",
-				number, number);
-	return result < 0 ? fail_passphrase(a, "the file descriptor", result) : EXIT_DONE;
+		return cmd_fail(a, EXIT_USAGE, "%s: is not open; use a redirection such as %s<FILE",
+				where, number);
+	return result < 0 ? fail_passphrase(a, where, result) : EXIT_DONE;
 }
 
 /* The store reads it again; that it can be a key at all is a matter of usage. */

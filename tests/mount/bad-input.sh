@@ -59,6 +59,9 @@ paths() {
 	refuses 4 live ddbfs trash list live
 	refuses 2 .trash ddbfs trash restore .trash
 	refuses 2 '..' ddbfs trash restore nowhere/../live
+	# A live directory is not deleted, whatever lies in its trash.
+	mkdir full && touch full/x && rm full/x
+	refuses 4 'full: not deleted' ddbfs trash restore full
 	refuses 4 typo ddbfs undo typo
 	exists live
 	mkdir gone && cd gone && rmdir ../gone
@@ -144,6 +147,7 @@ keys() {
 	refuses 2 nothing ddbfs mount --key-file "$k/nothing" "$k/store" "$k/m"
 	refuses 2 short ddbfs mount --key-file "$k/short" "$k/store" "$k/m"
 	refuses 2 99 ddbfs mount --passphrase-fd 99 "$k/store" "$k/m"
+	refuses 2 'descriptor 0: not a passphrase' ddbfs mount --passphrase-fd 0 "$k/store" "$k/m"
 	refuses 2 terminal setsid "$DDBFS" mount --passphrase "$k/store" "$k/m"
 	refuses 2 new ddbfs key add --passphrase-file "$k/right" "$k/store"
 	equal "$before" "$(bytes_of "$k/store")" 'the store'

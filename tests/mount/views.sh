@@ -213,6 +213,8 @@ tool_lists() {
 	ddbfs trash list . >"$tmp/said"
 	says a/f
 	says removed
+	ddbfs trash list --limit 0 . >"$tmp/said"
+	[ ! -s "$tmp/said" ] || fail 'no lines were asked for'
 	ddbfs trash list --json . | jq -e 'select(.cause == "removed")' >/dev/null
 	cd a
 	ddbfs trash list | grep -q f
