@@ -57,7 +57,7 @@ static int deal_with_old_mount(const struct arguments *a, const char *point)
 	enum probe probe = probe_mount(point, &pid);
 	int result;
 
-	if (probe == PROBE_ANSWERS || probe == PROBE_CLOSED)
+	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
 		return fail_point(a, point, "a ddbfs is mounted there already; unmount it first");
 	if (!arguments_has(a, OPTION_FORCE_UNMOUNT))
 		return fail_point(

@@ -22,6 +22,7 @@
 #include "tools/unmounting.h"
 
 #define WAIT_MS 200
+#define RELEASE_TRIES 10
 #define EXIT_CODE_TRIES 5 /* of 10 ms: until its parent has waited for it, which some never do */
 
 /*
@@ -101,7 +102,7 @@ static pid_t holder(const char *store)
 	return store_holder(store, &pid) == 1 ? pid : 0;
 }
 
-/* Its daemon answers. */
+/* Its daemon answers, or is given the time to. */
 static int unmount_living(const struct arguments *a, const char *point, pid_t pid)
 {
 	bool lazy = arguments_has(a, OPTION_LAZY);
@@ -119,27 +120,51 @@ static int unmount_living(const struct arguments *a, const char *point, pid_t pi
 	return await_end(a, pidfd, pid);
 }
 
-static int unmount(const struct arguments *a, const struct mount *m)
+/* A daemon whose connection is broken off ends, unless something keeps it, as a SIGSTOP. 0: it has. */
+static pid_t await_release(const char *store)
 {
-	const char *point = m->point;
-	_cleanup_free_ char *quoted = print_quoted(point);
-	pid_t pid;
-	enum probe probe = probe_mount(point, &pid);
-	int result;
+	pid_t pid = holder(store);
 
-	if (probe == PROBE_HANGS && !arguments_has(a, OPTION_FORCE_UNMOUNT) &&
-	    !arguments_has(a, OPTION_LAZY))
-		return cmd_fail(a, EXIT_FAILED,
-				"%s: its daemon does not answer; give --force-unmount to break it off",
-				quoted);
-	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
-		return unmount_living(a, point, pid ? pid : holder(m->source));
-	result = probe == PROBE_DEAD ? unmounting_detach(point, true) : unmounting_force(point);
+	for (unsigned i = 0; pid && i < RELEASE_TRIES; i++) {
+		poll(NULL, 0, WAIT_MS);
+		pid = holder(store);
+	}
+	return pid;
+}
+
+/* Its daemon is dead, or hangs and is given up. */
+static int unmount_dead(const struct arguments *a, const struct mount *m, bool hangs)
+{
+	_cleanup_free_ char *quoted = print_quoted(m->point);
+	int result = hangs ? unmounting_force(m->point) : unmounting_detach(m->point, true);
+	pid_t pid;
+
 	if (result < 0)
-		return fail_detach(a, point, result);
+		return fail_detach(a, m->point, result);
+	pid = hangs ? await_release(m->source) : 0;
+	if (pid)
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: the mount was cleaned up, but its daemon %d does not end and holds the store; kill it",
+				quoted, (int)pid);
 	cmd_warn(a, "%s: its daemon was dead or hung; the mount was cleaned up, and what was acknowledged is in the store",
 		 quoted);
 	return EXIT_DONE;
+}
+
+static int unmount(const struct arguments *a, const struct mount *m)
+{
+	_cleanup_free_ char *quoted = print_quoted(m->point);
+	bool force = arguments_has(a, OPTION_FORCE_UNMOUNT), lazy = arguments_has(a, OPTION_LAZY);
+	pid_t pid;
+	enum probe probe = probe_mount(m->point, &pid);
+
+	if (probe == PROBE_HANGS && !force && !lazy)
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: its daemon does not answer; give --force-unmount to break it off",
+				quoted);
+	if (probe == PROBE_DEAD || (probe == PROBE_HANGS && force))
+		return unmount_dead(a, m, probe == PROBE_HANGS);
+	return unmount_living(a, m->point, pid ? pid : holder(m->source));
 }
 
 /* The mount that `given` names. It is not touched: it may hang. */

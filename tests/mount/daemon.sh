@@ -73,9 +73,57 @@ hung_mount() {
 	cd /
 	kill -STOP "$pid"
 	(timeout 100 stat "$mnt/nothing" >/dev/null 2>&1 &)
-	# The store is held by the stopped daemon: refused, not waited for.
-	ddbfs_limit=30 refused mount_up
+	# Refused, not waited for.
+	ddbfs_limit=30 exits 13 mount_up
+	says 'does not answer'
+	exits 1 ddbfs umount "$mnt"
+	says 'does not answer'
 	kill -CONT "$pid"
+	content "$d/f" text
+}
+
+lazy_umount_of_a_hung_mount() {
+	local pid
+
+	exec 3>f
+	pid=$(daemon_pid)
+	kill -STOP "$pid"
+	(cd / && ddbfs umount --lazy "$mnt")
+	kill -CONT "$pid"
+	# Nothing was broken off: what is open goes on.
+	echo text >&3
+	exec 3>&-
+	cd /
+	gone() { ! kill -0 "$pid"; }
+	within_seconds 30 gone
+	mount_up
+	content "$d/f" text
+}
+
+forced_umount_of_a_hung_mount() {
+	local pid
+
+	echo text >f
+	pid=$(daemon_pid)
+	cd /
+	kill -STOP "$pid"
+	exits 1 ddbfs umount --force-unmount "$mnt"
+	says "$pid"
+	! mounted || fail 'still mounted'
+	kill -CONT "$pid"
+	gone() { ! kill -0 "$pid"; }
+	within_seconds 30 gone
+	mount_up
+	content "$d/f" text
+}
+
+# A mount that could not be asked is not taken for a dead one.
+unasked_mount() {
+	echo text >f
+	cd /
+	# Standard ones, a pipe, and none to ask with.
+	exits 13 timeout 60 prlimit --nofile=5 "$DDBFS" mount --force-unmount "$store" "$mnt"
+	says already
 	content "$d/f" text
 }
 
@@ -211,6 +259,9 @@ it 'D9 SIGTERM does the same' sigterm
 it 'a busy mount is not taken away, and says so' busy_mount
 it 'D8 a dead mount is recognised, and cleaned up when asked to' dead_mount
 it 'D8 a hung mount is refused, not waited for' hung_mount
+it 'umount --lazy of a hung mount breaks nothing off' lazy_umount_of_a_hung_mount
+it 'umount --force-unmount of a hung mount says who still holds the store' forced_umount_of_a_hung_mount
+it 'a mount that cannot be asked is not taken for a dead one' unasked_mount
 it 'what write(2) was answered survives kill -9' writes_survive_the_daemon
 it 'what unlink(2) was answered survives kill -9, in the trash' removals_survive_the_daemon
 it 'D10 a store inside its own mount point, and a link as mount point, are refused' inside_itself
