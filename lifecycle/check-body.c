@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "lifecycle/check.h"
+#include "lifecycle/repair.h"
 
 /* ---- reading ------------------------------------------------------------ */
 
@@ -24,6 +25,20 @@ static int read_block(struct check *c, const struct item *item, uint64_t offset,
 	*ret_past = !all_zero(c->block + inside, size - inside);
 	c->result.bytes += inside;
 	return check_step(c);
+}
+
+static void damaged_content(struct check *c, const struct place *at, const struct item *item,
+			    uint64_t offset)
+{
+	if (check_is_aside(c, at->directory)) {
+		check_set_aside(c, at, "bytes from %" PRIu64 " on cannot be read", offset);
+		return;
+	}
+	check_problem(c, at,
+		      "its content is damaged: bytes from %" PRIu64
+		      " on cannot be read (body %" PRIu64 ")",
+		      offset, item->body);
+	check_fix(c, &(struct fix){ .kind = FIX_ASIDE, .at = *at, .id = item->id });
 }
 
 int check_body(struct check *c, const struct place *at, const struct item *item)
@@ -46,15 +61,14 @@ int check_body(struct check *c, const struct place *at, const struct item *item)
 		offset += size;
 	}
 	if (check_is_damage(result)) {
-		check_problem(c, at,
-			      "its content is damaged: bytes from %" PRIu64
-			      " on cannot be read (body %" PRIu64 ")",
-			      offset, item->body);
+		damaged_content(c, at, item, offset);
 		return 0;
 	}
-	if (!result && past)
+	if (!result && past) {
 		check_problem(c, at, "its body %" PRIu64 " holds data behind the end of the file",
 			      item->body);
+		check_fix(c, &(struct fix){ .kind = FIX_TRUNCATE, .id = item->body, .size = item->size });
+	}
 	return result;
 }
 
@@ -122,11 +136,12 @@ int check_bodies(struct check *c)
 	for (size_t i = 0; i < c->partitions.count; i++) {
 		uint64_t body = c->partitions.items[i].id;
 
-		if (!marks_have(&c->bodies, body) && !marks_have(&c->freed, body))
-			check_problem_of(c, "(body)",
-					 "orphan body %" PRIu64
-					 ": no item has it, and it is not to be freed",
-					 body);
+		if (marks_have(&c->bodies, body) || marks_have(&c->freed, body))
+			continue;
+		check_problem_of(c, "(body)",
+				 "orphan body %" PRIu64 ": no item has it, and it is not to be freed",
+				 body);
+		check_fix(c, &(struct fix){ .kind = FIX_BODY, .id = body });
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "lifecycle/check.h"
+#include "lifecycle/repair.h"
 
 /* ---- from an item to its rows ------------------------------------------- */
 
@@ -18,17 +19,18 @@ static int check_row_of(struct check *c, const struct place *at, const struct ke
 	struct key key;
 	int result = store_get(c->store, row_key, true, &value);
 
-	if (result == STORE_ABSENT) {
-		check_problem(c, at, "missing %s", what);
-		return 0;
-	}
-	if (result && !check_is_damage(result))
+	if (result && result != STORE_ABSENT && !check_is_damage(result))
 		return result;
 	key_item(store_codec(c->store), at, &key);
-	if (result || record_decode_trash(store_codec(c->store), &value, &row))
+	if (result == STORE_ABSENT)
+		check_problem(c, at, "missing %s", what);
+	else if (result || record_decode_trash(store_codec(c->store), &value, &row))
 		check_problem(c, at, "the %s is damaged", what);
 	else if (key_compare(&row.key, &key) != 0)
 		check_problem(c, at, "the %s names another item", what);
+	else
+		return 0;
+	check_fix(c, &(struct fix){ .kind = FIX_ROWS, .at = *at });
 	return 0;
 }
 
@@ -59,6 +61,17 @@ static int get_row_item(struct check *c, const struct trash_row *row, struct sto
 		return result;
 	*ret_value = of.value;
 	return record_row_item(c->store, &of, ret_at, ret_item);
+}
+
+static void drop_row(struct check *c, const struct key_parts *parts, bool due)
+{
+	struct fix fix = { .kind = FIX_DELETE };
+
+	if (due)
+		key_due(parts->due_ns, parts->seq, &fix.key);
+	else
+		key_trash(parts->seq, &fix.key);
+	check_fix(c, &fix);
 }
 
 /* By the key alone: of a sealed name nothing but its directory is known. */
@@ -104,25 +117,31 @@ static int check_row_item(struct check *c, const struct key_parts *parts,
 
 	if (result == STORE_ABSENT) {
 		tell_stale(c, row, kind->what);
+		drop_row(c, parts, kind->due);
 		return 0;
 	}
 	if (check_is_damage(result))
 		return 0; /* told where the item stands */
 	if (result)
 		return result;
-	if (at.state != KEY_DEL || at.seq != parts->seq)
+	if (at.state != KEY_DEL || at.seq != parts->seq) {
 		check_problem(c, &at, "a %s is filed under another time than the item was deleted at",
 			      kind->what);
-	else if (kind->due && item.deletion.destroy_ns != parts->due_ns)
+		drop_row(c, parts, kind->due);
+	} else if (kind->due && item.deletion.destroy_ns != parts->due_ns) {
 		check_problem(c, &at,
 			      "stale EXP row: it says another time than the item at which it is to be destroyed");
-	else if (!kind->due && item.deletion.cause == ITEM_TEMPORARY)
+		drop_row(c, parts, true);
+	} else if (!kind->due && item.deletion.cause == ITEM_TEMPORARY) {
 		check_problem(c, &at, "a temporary item has a TRASH row");
-	else if (row->uid != item.deletion.uid || row->cause != item.deletion.cause ||
-		 (!kind->due && row->batch != item.deletion.batch))
+		drop_row(c, parts, false);
+	} else if (row->uid != item.deletion.uid || row->cause != item.deletion.cause ||
+		   (!kind->due && row->batch != item.deletion.batch)) {
 		check_problem(c, &at,
 			      "the %s says otherwise than the item who deleted it, why or in which batch",
 			      kind->what);
+		check_fix(c, &(struct fix){ .kind = FIX_ROWS, .at = at });
+	}
 	return note_batch(c, row, &item, parts->seq, kind->due);
 }
 
@@ -138,6 +157,7 @@ static int check_row(struct check *c, const struct store_row *store_row, void *d
 	if (store_row->damaged || record_decode_trash(store_codec(c->store), &store_row->value, &row)) {
 		check_problem_of(c, "(trash)", "the %s of a deletion at %" PRIu64 " is damaged",
 				 kind->what, parts.seq);
+		drop_row(c, &parts, kind->due);
 		return 0;
 	}
 	result = check_row_item(c, &parts, &row, kind);
@@ -185,6 +205,7 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 	struct marks *rows = batch->purge ? &c->purged : &c->entries;
 	uint64_t last = batch->last_seq ? batch->last_seq : UINT64_MAX;
 	size_t first, count = batch_rows_of(rows, batch->seq, &first), inside = 0;
+	uint64_t problems = c->result.problems;
 	const char *fault =
 		batch->last_seq && batch->last_seq < batch->seq ? "it ends before it begins" : NULL;
 
@@ -208,6 +229,8 @@ static void check_batch_rows(struct check *c, const char *what, const struct bat
 	if (batch->last_seq && batch->purge && count > batch->count)
 		check_problem_of(c, what, "wrong batch count: it says %" PRIu64 " entries, %zu are there",
 				 batch->count, count);
+	if (c->result.problems > problems)
+		check_fix(c, &(struct fix){ .kind = FIX_BATCH, .id = batch->seq, .uid = batch->uid });
 }
 
 static int check_batch(struct check *c, const struct store_row *row, void *data)
@@ -225,9 +248,19 @@ static int check_batch(struct check *c, const struct store_row *row, void *data)
 		check_batch_rows(c, what, &batch);
 	} else {
 		check_problem_of(c, what, "the record of the batch is damaged");
+		check_fix(c, &(struct fix){ .kind = FIX_BATCH, .id = parts.seq, .uid = parts.uid });
 		batch_rows_of(&c->entries, parts.seq, &first);
 	}
 	return check_step(c);
+}
+
+/* Whose batch it is stands in the rows of its entries. */
+static uint32_t uid_of(struct check *c, uint64_t seq)
+{
+	struct trash_row row;
+	uint64_t version;
+
+	return record_get_trash(c->store, seq, &row, &version) ? 0 : row.uid;
 }
 
 int check_batches(struct check *c)
@@ -242,11 +275,15 @@ int check_batches(struct check *c)
 	for (size_t i = 0; i < c->entries.count && !result; i++) {
 		const struct mark *row = &c->entries.items[i];
 
-		if (!(row->flags & MARK_REACHED) && (!i || row[-1].id != row->id))
+		if (!(row->flags & MARK_REACHED) && (!i || row[-1].id != row->id)) {
 			check_problem_of(c, "(batch)",
 					 "entries of batch %" PRIu64
 					 " are in the trash, but it has no record",
 					 row->id);
+			check_fix(c, &(struct fix){ .kind = FIX_BATCH,
+						    .id = row->id,
+						    .uid = uid_of(c, row->directory) });
+		}
 	}
 	return result;
 }
@@ -265,13 +302,21 @@ int check_counters(struct check *c)
 	int result = record_get_counters(c->store, stored);
 
 	if (check_is_damage(result)) {
+		struct fix fix = { .kind = FIX_DELETE };
+
 		check_problem_of(c, "(counters)", "the counters are damaged");
+		key_meta(ITEM_COUNTERS, &fix.key);
+		check_fix(c, &fix);
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(names) && !result; i++)
-		if (stored[i] != c->counters[i])
-			check_problem_of(c, "(counters)",
-					 "the counter of %s says %" PRId64 ", a recount %" PRId64,
-					 names[i], stored[i], c->counters[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !result; i++) {
+		if (stored[i] == c->counters[i])
+			continue;
+		check_problem_of(c, "(counters)", "the counter of %s says %" PRId64 ", a recount %" PRId64,
+				 names[i], stored[i], c->counters[i]);
+		check_fix(c, &(struct fix){ .kind = FIX_COUNTER,
+					    .counter = (unsigned)i,
+					    .delta = c->counters[i] - stored[i] });
+	}
 	return result;
 }

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "lifecycle/check.h"
+#include "lifecycle/damage.h"
+#include "lifecycle/repair.h"
 
 static bool places_equal(const struct place *a, const struct place *b)
 {
@@ -14,6 +16,11 @@ static bool places_equal(const struct place *a, const struct place *b)
 }
 
 /* ---- one item ----------------------------------------------------------- */
+
+static void xattrs_fix(struct check *c, const struct place *at)
+{
+	check_fix(c, &(struct fix){ .kind = FIX_XATTRS, .at = *at, .id = at->name[0] ? 0 : c->link });
+}
 
 static int check_xattr_list(struct check *c, const struct place *at, const uint8_t *list, size_t size)
 {
@@ -24,8 +31,10 @@ static int check_xattr_list(struct check *c, const struct place *at, const uint8
 
 	while ((result = record_xattr_next(list, size, &position, &name, &value, &value_size)) > 0)
 		;
-	if (result < 0)
+	if (result < 0) {
 		check_problem(c, at, "its extended attributes are not readable");
+		xattrs_fix(c, at);
+	}
 	return 0;
 }
 
@@ -46,6 +55,7 @@ static int check_item_xattrs(struct check *c, const struct place *at, const stru
 	if (result == STORE_ABSENT || check_is_damage(result)) {
 		check_problem(c, at, "its extended attributes, kept apart, are %s",
 			      result == STORE_ABSENT ? "missing" : "damaged");
+		xattrs_fix(c, at);
 		return 0;
 	}
 	return result ? result : check_xattr_list(c, at, list, size);
@@ -65,11 +75,12 @@ static int check_directory_item(struct check *c, const struct place *at, const s
 	uint64_t version;
 	int result = record_get_guard(c->store, item->id, &guard);
 
-	if (result == STORE_ABSENT)
-		check_problem(c, at, "the directory has no guard");
-	else if (check_is_damage(result))
-		check_problem(c, at, "the guard of the directory is damaged");
-	else if (result)
+	if (result == STORE_ABSENT || check_is_damage(result)) {
+		check_problem(c, at,
+			      result == STORE_ABSENT ? "the directory has no guard" :
+						       "the guard of the directory is damaged");
+		check_fix(c, &(struct fix){ .kind = FIX_GUARD, .at = *at, .id = item->id });
+	} else if (result)
 		return result;
 	else if (!places_equal(&guard.at, at))
 		check_problem(c, at,
@@ -79,11 +90,12 @@ static int check_directory_item(struct check *c, const struct place *at, const s
 			      guard.at.state == KEY_DEL ? ", deleted" : "");
 	if (at->state == KEY_ACT && item->flags & ITEM_SHADOWED) {
 		result = record_get_shadow(c->store, at->directory, at->name, &shadow, &version);
-		if (result == STORE_ABSENT)
+		if (result == STORE_ABSENT) {
 			check_problem(c, at,
 				      "missing shadow: something may have been deleted below this directory, but "
 				      "the trash above it does not show it");
-		else if (result && !check_is_damage(result))
+			check_fix(c, &(struct fix){ .kind = FIX_SHADOW, .id = item->id });
+		} else if (result && !check_is_damage(result))
 			return result; /* a damaged one is told where it stands */
 	}
 	return marks_add(&c->directories, &mark);
@@ -157,6 +169,15 @@ struct partition {
 	uint32_t subdirectories;
 };
 
+/* Where it is needed it is found missing, and made, once the wrong one is gone. */
+static void drop_row(struct check *c, const struct store_row *row)
+{
+	struct fix fix = { .kind = FIX_DELETE };
+
+	if (key_from_bytes(store_codec(c->store), row->key, row->key_size, &fix.key) == 0)
+		check_fix(c, &fix);
+}
+
 static int check_shadow(struct check *c, const struct store_row *row, const struct partition *p)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -170,28 +191,36 @@ static int check_shadow(struct check *c, const struct store_row *row, const stru
 	    record_decode_shadow(&row->value, &shadow) ||
 	    !key_name_matches(store_codec(c->store), &parts, shadow.name)) {
 		check_problem(c, &p->self, "a shadow in this directory is damaged");
+		drop_row(c, row);
 		return 0;
 	}
 	memcpy(at.name, shadow.name, sizeof(at.name));
 	result = record_get_item(c->store, &at, true, &value, &item);
-	if (result == STORE_ABSENT || (!result && (item.id != shadow.directory || !S_ISDIR(item.mode))))
+	if (result == STORE_ABSENT || (!result && (item.id != shadow.directory || !S_ISDIR(item.mode)))) {
 		check_problem(c, &at, "stale shadow: no directory %" PRIu64 " bears that name",
 			      shadow.directory);
-	else if (!result && !(item.flags & ITEM_SHADOWED))
+		drop_row(c, row);
+	} else if (!result && !(item.flags & ITEM_SHADOWED)) {
 		check_problem(c, &at, "the directory has a shadow and does not know of it");
+		drop_row(c, row);
+	}
 	return result && result != STORE_ABSENT && !check_is_damage(result) ? result : 0;
 }
 
-static void damaged_item(struct check *c, const struct partition *p, const struct key_parts *parts)
+/* Of a sealed name, what a listing shows in its place. */
+static void damaged_item(struct check *c, const struct partition *p, const struct store_row *row,
+			 const struct key_parts *parts)
 {
 	struct place at = { .directory = p->id, .state = parts->state, .seq = parts->seq };
+	struct fix fix = { .kind = FIX_DAMAGED };
+	struct place shown = at;
 
-	if (store_codec(c->store)->sealed_names) {
-		check_problem(c, &p->self, "an item in this directory is damaged (its name is sealed)");
-		return;
-	}
-	memcpy(at.name, parts->name, util_min(parts->name_size, sizeof(at.name) - 1));
-	check_problem(c, &at, "the item is damaged");
+	key_unknown_name(store_codec(c->store), parts, at.name);
+	damaged_show(&at, shown.name);
+	check_problem(c, &shown, "the item is damaged%s",
+		      at.name[0] == '/' ? " (its name is sealed)" : "");
+	if (key_from_bytes(store_codec(c->store), row->key, row->key_size, &fix.key) == 0)
+		check_fix(c, &fix);
 }
 
 static int check_row(struct check *c, const struct store_row *row, void *data)
@@ -213,7 +242,7 @@ static int check_row(struct check *c, const struct store_row *row, void *data)
 	}
 	if (record_row_item(c->store, row, &at, &item)) {
 		p->marks_needed |= parts.state == KEY_DEL;
-		damaged_item(c, p, &parts);
+		damaged_item(c, p, row, &parts);
 		return 0;
 	}
 	/* The root's own item is no name of anything. */
@@ -241,6 +270,7 @@ static int partition_load(struct check *c, struct partition *p)
 	result = record_get_guard(c->store, p->id, &guard);
 	if (result == STORE_ABSENT) {
 		check_problem(c, &p->self, "items in a directory that is not there");
+		check_fix(c, &(struct fix){ .kind = FIX_DIRECTORY, .id = p->id });
 		return 0;
 	}
 	if (check_is_damage(result))
@@ -268,10 +298,12 @@ int check_partition(struct check *c, uint64_t directory)
 		return result;
 	key_range_directory(directory, &range);
 	result = check_range(c, &range, check_row, &p);
-	if (!result && p.marks_needed && p.live && !p.shadowed && directory != KEY_ID_ROOT)
+	if (!result && p.marks_needed && p.live && !p.shadowed && directory != KEY_ID_ROOT) {
 		check_problem(c, &p.self,
 			      "missing shadow: something was deleted in or below this directory, but the "
 			      "trash above it does not show it");
+		check_fix(c, &(struct fix){ .kind = FIX_SHADOW, .id = directory });
+	}
 	return result ? result :
 			marks_add(&c->subdirectories,
 				  &(struct mark){ directory, 0, p.subdirectories, 0 });
@@ -290,13 +322,16 @@ static int check_guard(struct check *c, const struct store_row *row, void *data)
 	if (result || row->damaged || record_decode_guard(&row->value, &guard)) {
 		check_problem_of(c, "(guard)", "the guard of directory %" PRIu64 " is damaged",
 				 result ? 0 : parts.id);
+		if (!result)
+			check_fix(c, &(struct fix){ .kind = FIX_GUARD, .id = parts.id });
 		return 0;
 	}
 	result = record_get_item(c->store, &guard.at, true, &value, &item);
-	if (result == STORE_ABSENT || (!result && (item.id != parts.id || !S_ISDIR(item.mode))))
+	if (result == STORE_ABSENT || (!result && (item.id != parts.id || !S_ISDIR(item.mode)))) {
 		check_problem(c, &guard.at,
 			      "guard without item: directory %" PRIu64 " is not there", parts.id);
-	else if (result && !check_is_damage(result))
+		check_fix(c, &(struct fix){ .kind = FIX_DIRECTORY, .id = parts.id });
+	} else if (result && !check_is_damage(result))
 		return result;
 	return 0;
 }
@@ -355,11 +390,13 @@ static void check_unlinked(struct check *c, struct links *links, uint64_t id)
 
 		while (links->at < c->names.count && c->names.items[links->at].id == mark->id)
 			links->at++;
-		if (check_names(c, from, links->at, &live))
+		if (check_names(c, from, links->at, &live)) {
 			check_problem_item(c, mark->directory, mark->id,
 					   "the name refers to item %" PRIu64
 					   ", which has no attributes (missing link)",
 					   mark->id);
+			check_fix(c, &(struct fix){ .kind = FIX_NAMES, .id = mark->id });
+		}
 	}
 }
 
@@ -375,6 +412,7 @@ static void check_link_counts(struct check *c, struct links *links, const struct
 		check_problem_of(c, "(link)",
 				 "item %" PRIu64 " has %" PRIu32 " links and no name refers to it",
 				 item->id, item->links_total);
+		check_fix(c, &(struct fix){ .kind = FIX_LINK, .id = item->id });
 		return;
 	}
 	if (references < links->at - from)
@@ -390,6 +428,9 @@ static void check_link_counts(struct check *c, struct links *links, const struct
 				   "wrong link count: %" PRIu32 " names of which %" PRIu32
 				   " live, found %" PRIu32 " of which %" PRIu32 " live",
 				   item->links_total, item->links_live, references, live);
+	if (references != item->links_total || live != item->links_live)
+		check_fix(c, &(struct fix){
+				     .kind = FIX_LINKS, .id = item->id, .names = references, .live = live });
 }
 
 static void count_link(struct check *c, const struct item *item)
@@ -424,6 +465,7 @@ static int check_link(struct check *c, const struct store_row *row, void *data)
 	at = link_place(c, links, parts.id);
 	if (row->damaged || record_decode_item(&row->value, &item) || item.id != parts.id) {
 		check_problem(c, &at, "attributes of a file with several names are damaged");
+		check_fix(c, &(struct fix){ .kind = FIX_NAMES, .id = parts.id });
 		while (links->at < c->names.count && c->names.items[links->at].id == parts.id)
 			links->at++;
 		return 0;
@@ -466,6 +508,8 @@ static int check_xattr_row(struct check *c, const struct store_row *row, void *d
 		check_problem_of(c, "(extended attributes)",
 				 "extended attributes of item %" PRIu64 ", which is not there",
 				 parts.id);
+	if (i == c->xattrs.count || c->xattrs.items[i].id != parts.id)
+		drop_row(c, row);
 	return check_step(c);
 }
 
@@ -494,6 +538,8 @@ static void check_subdirectories(struct check *c)
 					   "the directory counts %" PRIu32
 					   " sub-directories, %" PRIu32 " were found",
 					   d->number, found);
+		if (found != d->number)
+			check_fix(c, &(struct fix){ .kind = FIX_SUBDIRECTORIES, .id = d->id });
 	}
 }
 

@@ -2,6 +2,7 @@
  * check.c - the walk over a whole store, and how a fault is told.
  */
 #include "lifecycle/check.h"
+#include "lifecycle/repair.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -78,6 +79,51 @@ __attribute__((format(printf, 3, 0))) static void tell(struct check *c, const ch
 		return;
 	vsnprintf(text, sizeof(text), format, arguments);
 	c->problem(c->data, path, text);
+}
+
+void check_set_aside(struct check *c, const struct place *at, const char *format, ...)
+{
+	_cleanup_free_ char *path = path_of(c, at);
+	void (*aside)(void *, const char *, const char *) = c->aside ? c->aside : c->problem;
+	char text[TEXT_MAX];
+	va_list arguments;
+
+	c->result.set_aside++;
+	if (!aside)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	aside(c->data, path ? path : at->name, text);
+}
+
+bool check_is_aside(struct check *c, uint64_t directory)
+{
+	if (directory != c->last_asked) {
+		c->last_aside = repair_is_aside(c->store, directory) == 1;
+		c->last_asked = directory;
+	}
+	return c->last_aside;
+}
+
+void check_fix(struct check *c, const struct fix *fix)
+{
+	struct fixes *f = c->fixes;
+
+	if (!f)
+		return;
+	if (f->count == f->capacity) {
+		size_t capacity = util_max(2 * f->capacity, (size_t)64);
+		struct fix *grown = reallocarray(f->items, capacity, sizeof(*grown));
+
+		if (!grown) {
+			c->failed = true;
+			return;
+		}
+		f->items = grown;
+		f->capacity = capacity;
+	}
+	f->items[f->count++] = *fix;
 }
 
 struct search {
@@ -263,7 +309,7 @@ static int walk(struct check *c)
 	return result == STORE_ABSENT ? 0 : result;
 }
 
-static int run(struct check *c)
+int check_run(struct check *c)
 {
 	static int (*const parts[])(struct check *) = {
 		walk,	     check_guards,     check_links,    check_xattrs,
@@ -279,10 +325,16 @@ static int run(struct check *c)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && !result; i++)
 		result = parts[i](c);
-	return result;
+	return result ? result : c->failed ? -ENOMEM : 0;
 }
 
-static void release(struct check *c)
+int check_init(struct check *c)
+{
+	c->block = malloc(CHECK_BLOCK);
+	return c->block ? 0 : -ENOMEM;
+}
+
+void check_release(struct check *c)
 {
 	marks_release(&c->names);
 	marks_release(&c->directories);
@@ -296,18 +348,31 @@ static void release(struct check *c)
 	free(c->block);
 }
 
+int lifecycle_check_told(struct store *s, const struct quarantine_hooks *hooks,
+			 struct check_result *ret_result)
+{
+	struct check c = {
+		.store = s,
+		.problem = hooks->problem,
+		.aside = hooks->aside,
+		.progress = hooks->progress,
+		.data = hooks->data,
+	};
+	int result = check_init(&c);
+
+	if (!result)
+		result = check_run(&c);
+	check_release(&c);
+	if (!result)
+		*ret_result = c.result;
+	return result;
+}
+
 int lifecycle_check(struct store *s, void (*problem)(void *data, const char *path, const char *text),
 		    bool (*progress)(void *data, uint64_t done), void *data,
 		    struct check_result *ret_result)
 {
-	struct check c = { .store = s, .problem = problem, .progress = progress, .data = data };
-	int result = -ENOMEM;
+	struct quarantine_hooks hooks = { .problem = problem, .progress = progress, .data = data };
 
-	c.block = malloc(CHECK_BLOCK);
-	if (c.block)
-		result = run(&c);
-	release(&c);
-	if (!result)
-		*ret_result = c.result;
-	return result;
+	return lifecycle_check_told(s, &hooks, ret_result);
 }

@@ -45,12 +45,18 @@ void marks_release(struct marks *m);
 struct check {
 	struct store *store;
 	void (*problem)(void *data, const char *path, const char *text);
+	void (*aside)(void *data, const char *path,
+		      const char *text); /* NULL: as a problem, but not counted as one */
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
 	struct check_result result;
+	bool failed; /* no memory for a fix */
 	uint64_t done; /* rows, and MiB of bodies */
 	uint64_t next_id, last_seq; /* as store_marks */
 	int64_t counters[STORE_COUNTERS_MAX]; /* the recount */
+	struct fixes *fixes; /* NULL: nothing is to be done about what is found */
+	uint64_t last_asked; /* the directory last asked about by check_is_aside */
+	bool last_aside;
 	uint64_t link; /* the LINK in hand: what a place without a name means */
 	uint8_t *block; /* CHECK_BLOCK bytes for reading bodies */
 
@@ -76,6 +82,19 @@ __attribute__((format(printf, 3, 4))) void check_problem_of(struct check *c, con
 /* The same of the item `id` that has a name in `directory`: the name is looked for there. */
 __attribute__((format(printf, 4, 5))) void check_problem_item(struct check *c, uint64_t directory,
 							      uint64_t id, const char *format, ...);
+/* Damage in what was set aside for it: told, but no problem any more. */
+__attribute__((format(printf, 3, 4))) void check_set_aside(struct check *c, const struct place *at,
+							   const char *format, ...);
+/* Whether a directory is one that damaged items were set aside in. */
+bool check_is_aside(struct check *c, uint64_t directory);
+/* Notes what could be done about the problem just told: repair.h. 0 or -ENOMEM. */
+struct fix;
+struct fixes;
+void check_fix(struct check *c, const struct fix *fix);
+/* The whole walk; 0 or negative errno. */
+int check_run(struct check *c);
+int check_init(struct check *c);
+void check_release(struct check *c);
 /* Counts one thing done. 0, or -EINTR. */
 int check_step(struct check *c);
 /* Calls `row` for each row of a range, whole values included. */

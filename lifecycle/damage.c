@@ -132,13 +132,13 @@ int damaged_load_row(struct store *s, const struct store_row *row, struct damage
 
 /* ---- directories ------------------------------------------------------------ */
 
-/* What can be counted again. */
-static int recount(struct store *s, struct item *item)
+int damaged_recount(struct store *s, struct item *item)
 {
 	struct store_query query = { .attributes_only = true };
 	struct key after;
 	bool more = true;
 
+	item->directory.subdirectories = 0;
 	key_range_directory(item->id, &query.range);
 	while (more) {
 		struct store_page page = { 0 };
@@ -155,9 +155,8 @@ static int recount(struct store *s, struct item *item)
 			if (at.state == KEY_ACT && S_ISDIR(child.mode))
 				item->directory.subdirectories++;
 			else if (at.state == KEY_DEL)
-				item->directory.trash_until_ns =
-					util_max(item->directory.trash_until_ns,
-						 child.deletion.expires_ns);
+				item->directory.trash_until_ns = util_max(
+					item->directory.trash_until_ns, child.deletion.expires_ns);
 		}
 		more = page.more;
 		after = page.next;
@@ -199,7 +198,8 @@ static void remake_deletion(struct store *s, const struct place *at, int64_t due
 }
 
 /* Whatever row names another time is found stale. */
-static int put_rows(struct store *s, struct transaction *t, const struct place *at, const struct item *item)
+int damaged_put_rows(struct store *s, struct transaction *t, const struct place *at,
+		     const struct item *item)
 {
 	_cleanup_(buffer_release) struct buffer b = { 0 };
 	const struct deletion *d = &item->deletion;
@@ -220,19 +220,26 @@ static int put_rows(struct store *s, struct transaction *t, const struct place *
 	return 0;
 }
 
-static int put_directory(struct store *s, const struct place *at, const struct item *item)
+/* Where a record stands already, or, `anew`, none does: then with its guard. */
+static int put_directory(struct store *s, const struct place *at, const struct item *item, bool anew)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
-	_cleanup_(buffer_release) struct buffer b = { 0 };
+	_cleanup_(buffer_release) struct buffer b = { 0 }, guard_bytes = { 0 };
+	struct guard guard = { .at = *at };
 	struct key key;
 	int result = record_encode_item(item, &b);
 
 	key_item(store_codec(s), at, &key);
 	if (!result && at->state == KEY_DEL)
-		result = put_rows(s, &t, at, item);
+		result = damaged_put_rows(s, &t, at, item);
+	if (!result && anew)
+		result = record_encode_guard(&guard, &guard_bytes);
 	if (result)
 		return result;
-	transaction_put(&t, &key, b.bytes, b.size, "", 0, STORE_IF_PRESENT, 0);
+	transaction_put(&t, &key, b.bytes, b.size, "", 0, anew ? STORE_IF_ABSENT : STORE_IF_PRESENT, 0);
+	key_guard(item->id, &key);
+	if (anew)
+		transaction_put(&t, &key, guard_bytes.bytes, guard_bytes.size, NULL, 0, STORE_ANY, 0);
 	return tree_commit(&t, s, STORE_RELEASING, NULL);
 }
 
@@ -268,7 +275,8 @@ int damaged_stub(struct store *s, const struct damaged *d, struct item *ret_item
 	return 0;
 }
 
-int damaged_remake_directory(struct store *s, uint64_t id, const struct guard *guard, int64_t due_ns)
+/* A directory of which nothing but id and name is known. */
+static int make_record(struct store *s, uint64_t id, const char *name, struct item *ret_item)
 {
 	struct timespec now = tree_time(store_now_ns(s));
 	struct item item = {
@@ -282,21 +290,39 @@ int damaged_remake_directory(struct store *s, uint64_t id, const struct guard *g
 		.links_total = 1,
 		.content = (const uint8_t *)"",
 	};
-	struct shadow shadow;
-	uint64_t version;
-	int result = recount(s, &item);
+	int result = damaged_recount(s, &item);
 
 	if (!result && id != KEY_ID_ROOT)
 		result = owner_of_root(s, &item);
+	memcpy(item.name, name, strlen(name) + 1);
+	if (!result)
+		*ret_item = item;
+	return result;
+}
+
+int damaged_remake_directory(struct store *s, uint64_t id, const struct guard *guard, int64_t due_ns)
+{
+	struct shadow shadow;
+	struct item item;
+	uint64_t version;
+	int result = make_record(s, id, guard->at.name, &item);
+
 	if (result)
 		return result;
-	memcpy(item.name, guard->at.name, sizeof(item.name));
 	if (guard->at.state == KEY_DEL)
 		remake_deletion(s, &guard->at, due_ns, &item);
 	else if (id != KEY_ID_ROOT &&
 		 record_get_shadow(s, guard->at.directory, guard->at.name, &shadow, &version) == 0)
 		item.flags |= ITEM_SHADOWED;
-	return put_directory(s, &guard->at, &item);
+	return put_directory(s, &guard->at, &item, false);
+}
+
+int damaged_adopt_directory(struct store *s, uint64_t id, const struct place *at)
+{
+	struct item item;
+	int result = make_record(s, id, at->name, &item);
+
+	return result ? result : put_directory(s, at, &item, true);
 }
 
 /* ---- everything else ---------------------------------------------------------- */

@@ -60,6 +60,13 @@ int damaged_stub(struct store *s, const struct damaged *d, struct item *ret_item
  * its deletion is taken from its row in TRASH. 0, STORE_CONFLICT, negative errno.
  */
 int damaged_remake_directory(struct store *s, uint64_t id, const struct guard *guard, int64_t due_ns);
+/* The same at a new place in the live tree, which is free, for one that has no item at all. */
+int damaged_adopt_directory(struct store *s, uint64_t id, const struct place *at);
+/* Counts what a directory says of what is in it: sub-directories, and until when something deleted is kept. */
+int damaged_recount(struct store *s, struct item *directory);
+/* Puts the rows that stand beside a deleted item, whatever stood there. */
+int damaged_put_rows(struct store *s, struct transaction *t, const struct place *at,
+		     const struct item *item);
 /*
  * Adds to `t` that a damaged item which is no directory goes, with what stands
  * beside it: at most DAMAGED_OPERATIONS. 0 or negative errno.

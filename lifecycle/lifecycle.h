@@ -399,6 +399,7 @@ ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const cha
 
 struct check_result {
 	uint64_t items, bodies, bytes, problems;
+	uint64_t set_aside; /* damaged, but where lifecycle_quarantine put it */
 };
 /*
  * Reads everything, verifies every seal and reference, recounts every counter.
@@ -408,5 +409,27 @@ struct check_result {
 int lifecycle_check(struct store *s, void (*problem)(void *data, const char *path, const char *text),
 		    bool (*progress)(void *data, uint64_t done), void *data,
 		    struct check_result *ret_result);
+
+/*
+ * Checks, and does about what is wrong what can be done (repair.h): what can be
+ * made again is made again in its place, what is damaged goes to the directory
+ * "lost+found" in the root, of which only the root's owner sees the inside.
+ * `action` is told each thing done, with where it was. Repeated until nothing
+ * more can be done; *ret_before is what the first check found, *ret_after what
+ * is left. `aside` of the hooks: damage that is already set aside.
+ */
+#define QUARANTINE_NAME "lost+found"
+struct quarantine_hooks {
+	void (*problem)(void *data, const char *path, const char *text); /* as the first check finds it */
+	void (*aside)(void *data, const char *path, const char *text);
+	void (*action)(void *data, const char *path, const char *text);
+	bool (*progress)(void *data, uint64_t done); /* true: stop */
+	void *data;
+};
+int lifecycle_quarantine(struct store *s, const struct quarantine_hooks *hooks,
+			 struct check_result *ret_before, struct check_result *ret_after);
+/* lifecycle_check with the same hooks; `action` is not called. */
+int lifecycle_check_told(struct store *s, const struct quarantine_hooks *hooks,
+			 struct check_result *ret_result);
 
 #endif

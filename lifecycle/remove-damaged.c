@@ -220,8 +220,9 @@ static int remove_readable(struct lifecycle *l, const struct place *at, bool as_
 	}
 	if (as_directory)
 		return -ENOTDIR;
-	result = item.flags & ITEM_REFERENCE ? record_get_link(l->store, item.id, false, &again, &link) :
-					       record_get_item(l->store, at, false, &again, &link);
+	result = item.flags & ITEM_REFERENCE ?
+			 record_get_link(l->store, item.id, false, &again, &link) :
+			 record_get_item(l->store, at, false, &again, &link);
 	if (result == STORE_ABSENT || damaged_is(result))
 		return destroy_readable(l, at, &item);
 	return result ? result : -EBADMSG;

@@ -173,9 +173,16 @@ const struct command command_table[] = {
 		.max = 1,
 		.summary = "read and verify everything in a store that is not mounted",
 		.text = "Verifies every seal and reference, recounts every counter, and names what is wrong by its path (exit code "
-			"26). Nothing is written.",
+			"26). Nothing is written.\n"
+			"With --quarantine it then mends what can be made again from what is whole (guards, rows of the trash, "
+			"counters), gives a directory whose record is lost a new one, closed to all but its owner, with all that is "
+			"in it, and moves files of which a part cannot be read, and what has lost its name, to /lost+found in the "
+			"store. A record of which nothing can be read is removed. Each thing done is told, and written to a file in "
+			"/lost+found. Exit code 0: nothing damaged is left outside of it; 3: something is.\n"
+			"Where the structure of the database or a journal is damaged nothing can be set aside: exit code 26, and the "
+			"message says what to do.",
 		.run = cmd_check,
-		TAKES(OPTION_JSON, KEY_OPTIONS),
+		TAKES(OPTION_QUARANTINE, OPTION_JSON, KEY_OPTIONS),
 	},
 	{
 		.name = "key add",

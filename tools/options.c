@@ -57,6 +57,8 @@ const struct option option_table[OPTION_COUNT] = {
 				   "read the passphrase from file descriptor N" },
 	[OPTION_PASSPHRASE_FILE] = { "passphrase-file", 0, OPTION_KIND_FILE, "FILE",
 				     "read the passphrase from the first line of FILE" },
+	[OPTION_QUARANTINE] = { "quarantine", 0, FLAG, NULL,
+				"mend what can be mended, set aside what is damaged" },
 	[OPTION_RENAME] = { "rename", 0, FLAG, NULL,
 			    "where a name is taken, restore as \"NAME (restored)\"" },
 	[OPTION_REPLACE] = { "replace", 0, FLAG, NULL,

@@ -5,17 +5,26 @@
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
-# hurt PATTERN: changes a byte of every value in the database whose key ends with
-# PATTERN (a Perl regular expression of bytes), in its first sealed box. Unmounted.
+# hurt PATTERN LENGTH: changes a byte of every value in the database whose key has
+# PATTERN (a Perl regular expression of bytes) and ends LENGTH bytes behind its
+# start, in its first sealed box. Unmounted.
 hurt() {
-	local at
+	local at done=
 
-	grep -obUaP "$1" "$store/data.mdb" >"$tmp/places" || fail "no such key: $1"
-	while IFS=: read -r at _; do
-		# What was found has the length of the key; the box begins 20 bytes behind it.
-		at=$((at + $2 + 30))
-		flip "$store/data.mdb" "$at"
-	done < <(cut -d: -f1 "$tmp/places" | sed 's/$/:/')
+	grep -obUaP "$1" "$store/data.mdb" | LC_ALL=C sed 's/:.*//' >"$tmp/places" || fail "no such key: $1"
+	while read -r at; do
+		# Keys stand in branch pages too, without a value.
+		is_leaf $((at / 4096 * 4096)) || continue
+		# The box begins 20 bytes behind the key.
+		flip "$store/data.mdb" $((at + $2 + 30))
+		done=1
+	done <"$tmp/places"
+	[ "$done" ] || fail "no such key: $1"
+}
+
+# is_leaf OFFSET: of a page; its flags stand at its 10th byte
+is_leaf() {
+	[ $(($(od -An -tu1 -j $(($1 + 10)) -N 1 "$store/data.mdb") & 2)) != 0 ]
 }
 
 # flip FILE OFFSET
@@ -187,6 +196,96 @@ removes_under_sealed_names() {
 	mount_up
 }
 
+# largest_segment: the file of the store that holds the content of what was written last
+largest_segment() {
+	find "$store/segments" -type f -printf '%b %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-
+}
+
+quarantines_all_kinds() {
+	local directory segment
+
+	mkdir -p keep lost/sub many
+	echo text >keep/file
+	echo text >gone-record
+	echo text >lost/sub/file
+	echo text >deleted
+	rm deleted
+	echo text >many/a
+	ln many/a many/b
+	directory=$(number_of many)
+	head -c 6000000 /dev/urandom >partly
+	cp partly "$tmp/partly"
+	cd /
+	mount_down
+	ddbfs check "$store"
+	hurt_live gone-record
+	hurt_live lost
+	hurt_deleted deleted
+	hurt "G$(pattern_of "$directory")" 9
+	hurt Mcounters 9
+	segment=$(largest_segment)
+	flip "$segment" 2000000
+	exits 26 ddbfs check "$store"
+	says gone-record
+	says "/${d##*/}/lost"
+	says "/${d##*/}/partly"
+	says 'nothing was changed'
+	exits 0 ddbfs check --quarantine "$store"
+	says "/${d##*/}/gone-record: removed"
+	says "/${d##*/}/partly: moved to /lost+found/partly"
+	says 'none left'
+	exits 0 ddbfs check "$store"
+	says '1 damaged in /lost+found'
+	mount_up
+	cd "$d"
+	content keep/file text
+	content lost/sub/file text
+	equal 700 "$(stat -c %a lost)"
+	content many/a text
+	absent gone-record
+	absent partly
+	lists .trash
+	# What can be read of it can be had.
+	equal 700 "$(stat -c %a "$mnt/lost+found")"
+	refused cat "$mnt/lost+found/partly"
+	dd if="$mnt/lost+found/partly" bs=32768 count=30 status=none | cmp - <(head -c $((32768 * 30)) "$tmp/partly")
+	grep -q 'partly: moved to' "$mnt"/lost+found/quarantine-*.log
+	# And be removed, or copied back.
+	rm -rf "$mnt/lost+found"
+	check_clean
+}
+
+quarantine_is_quiet_on_a_sound_store() {
+	echo text >f
+	cd /
+	mount_down
+	ddbfs check --quarantine "$store" >"$tmp/said"
+	says clean
+	ddbfs check --quarantine --json "$store" >"$tmp/said"
+	says '"problems":0'
+	mount_up
+	absent "$mnt/lost+found"
+	content "$d/f" text
+}
+
+quarantine_spares_the_users_lost_and_found() {
+	local segment
+
+	echo mine >"$mnt/lost+found"
+	head -c 6000000 /dev/urandom >big
+	cd /
+	mount_down
+	segment=$(largest_segment)
+	flip "$segment" 1000000
+	exits 0 ddbfs check --quarantine --json "$store"
+	says '"done"'
+	says '"problems_left":0'
+	mount_up
+	content "$mnt/lost+found" mine
+	exists "$mnt/lost+found.2/big"
+	rm -r "$mnt"/lost+found*
+}
+
 mount_new
 it 'removes a damaged file, and a tree that holds one' removes_a_damaged_file
 it 'keeps what is in a directory whose record is damaged, and removes it' removes_a_damaged_directory
@@ -194,4 +293,7 @@ it 'lists and purges damaged entries of the trash' purges_damaged_entries
 it 'empties a trash that holds damaged entries' empties_a_trash_with_damage
 it 'lets damaged entries expire' expires_damaged_entries
 it 'removes damaged items whose names are sealed' removes_under_sealed_names
+it 'mends and sets aside all kinds of damage' quarantines_all_kinds
+it 'changes nothing in a sound store' quarantine_is_quiet_on_a_sound_store
+it 'sets aside beside a name that is taken' quarantine_spares_the_users_lost_and_found
 done_testing

@@ -446,11 +446,16 @@ const char *own_step(struct worker *w)
 		void (*run)(struct worker *w);
 		unsigned weight;
 	} steps[] = {
-		{ "own create", create, 7 },	   { "own rewrite", rewrite, 3 },
-		{ "own rename", move, 5 },	   { "own exchange", exchange, 2 },
-		{ "own link", link_own, 3 },	   { "own removal", remove_own, 3 },
-		{ "own attribute", set_attribute, 3 }, { "own removal while open", remove_open, 3 },
-		{ "own restore", restore, 2 },	   { "own check", check, 8 },
+		{ "own create", create, 7 },
+		{ "own rewrite", rewrite, 3 },
+		{ "own rename", move, 5 },
+		{ "own exchange", exchange, 2 },
+		{ "own link", link_own, 3 },
+		{ "own removal", remove_own, 3 },
+		{ "own attribute", set_attribute, 3 },
+		{ "own removal while open", remove_open, 3 },
+		{ "own restore", restore, 2 },
+		{ "own check", check, 8 },
 		{ "list", list, 3 },
 	};
 	uint64_t at = random_below(&w->random, 42);

@@ -94,8 +94,8 @@ static void attribute(struct worker *w, const char *path)
 	ssize_t n;
 
 	if (random_once_in(&w->random, 2)) {
-		STORM_ALLOW(w, "setxattr", path, setxattr(path, "user.storm", "xyzxyz", 6, 0), ENOENT,
-			    ENOTDIR, EROFS);
+		STORM_ALLOW(w, "setxattr", path, setxattr(path, "user.storm", "xyzxyz", 6, 0),
+			    ENOENT, ENOTDIR, EROFS);
 		return;
 	}
 	n = getxattr(path, "user.storm", value, sizeof(value));
@@ -132,8 +132,8 @@ static void through_trash(struct worker *w, const char *path)
 
 	snprintf(in_trash, sizeof(in_trash), "%.*s/.trash/%s", (int)(name - path - 1), path, name);
 	if (random_once_in(&w->random, 2))
-		STORM_ALLOW(w, "delete by mv", path, rename(path, in_trash), ENOENT, ENOTDIR, EISDIR,
-			    EROFS);
+		STORM_ALLOW(w, "delete by mv", path, rename(path, in_trash), ENOENT, ENOTDIR,
+			    EISDIR, EROFS);
 	else
 		STORM_ALLOW(w, "restore", in_trash, rename(in_trash, path), ENOENT, ENOTDIR, EISDIR,
 			    ENOTEMPTY, EEXIST, EROFS, EINVAL);

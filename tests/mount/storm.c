@@ -148,9 +148,8 @@ static void make_directories(void)
 static void report(const struct shared_state *s, int64_t ns)
 {
 	printf("%lld s: %llu steps, %llu wrong, %llu back from the trash, slowest %lld ms (%s)\n",
-	       (long long)(ns / 1000000000), (unsigned long long)s->steps,
-	       (unsigned long long)s->failures, (unsigned long long)s->adopted,
-	       (long long)(s->slowest_ns / 1000000), s->slowest);
+	       (long long)(ns / 1000000000), (unsigned long long)s->steps, (unsigned long long)s->failures,
+	       (unsigned long long)s->adopted, (long long)(s->slowest_ns / 1000000), s->slowest);
 	fflush(stdout);
 }
 
