@@ -132,9 +132,9 @@ static void print_bash_values(void)
 				putchar(*v == '|' ? ' ' : *v);
 			fputs("' -- \"$word\"))", stdout);
 		} else if (o->kind == OPTION_KIND_DIRECTORY) {
-			fputs("compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\"))", stdout);
+			fputs("_ddbfs_files -d", stdout);
 		} else if (o->kind == OPTION_KIND_FILE) {
-			fputs("compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))", stdout);
+			fputs("_ddbfs_files -f", stdout);
 		} else {
 			fputs("COMPREPLY=()", stdout);
 		}
@@ -145,6 +145,8 @@ static void print_bash_values(void)
 static void generate_bash(void)
 {
 	fputs("# Completions of ddbfs for bash. Made from the program's own table.\n"
+	      "_ddbfs_files()\n{\n	compopt -o filenames\n"
+	      "	mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$word\")\n}\n\n"
 	      "_ddbfs()\n{\n	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
 	      "	local words= opts=\n\n	COMPREPLY=()\n	case $before in\n",
 	      stdout);
@@ -165,6 +167,9 @@ static void generate_bash(void)
 		fputs("'; [ \"$COMP_CWORD\" -gt 2 ] && words= verb=\"$verb ${COMP_WORDS[2]}\" ;;\n",
 		      stdout);
 	}
+	fputs("	help) words='", stdout);
+	print_words(NULL);
+	fputs("'; [ \"$COMP_CWORD\" -gt 2 ] && words= ;;\n", stdout);
 	fputs("	esac\n	case $verb in\n", stdout);
 	for (size_t i = 0; i < command_table_count; i++) {
 		if (command_table[i].hidden)
@@ -176,7 +181,7 @@ static void generate_bash(void)
 	fputs("	esac\n"
 	      "	if [ -n \"$words\" ]; then\n		COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
 	      "	elif [ \"${word#-}\" != \"$word\" ]; then\n		COMPREPLY=($(compgen -W \"$opts\" -- \"$word\"))\n"
-	      "	else\n		compopt -o filenames\n		COMPREPLY=($(compgen -f -- \"$word\"))\n	fi\n}\n"
+	      "	else\n		_ddbfs_files -f\n	fi\n}\n"
 	      "complete -F _ddbfs ddbfs\n",
 	      stdout);
 }

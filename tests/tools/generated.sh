@@ -66,6 +66,27 @@ completes() {
 		echo "${COMPREPLY[*]}"' - "$ddbfs" "$@" | grep -qx -- "$expected"
 }
 
+completes_blanks() {
+	local directory status
+
+	directory=$(mktemp -d) || return 1
+	mkdir "$directory/two words" && touch "$directory/two words/*"
+	bash -c 'compopt() { :; }
+		source <("$1" generate bash)
+		cd "$2" || exit
+		for words in "ddbfs init two" "ddbfs trash restore --to two"; do
+			COMP_WORDS=($words) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+			_ddbfs
+			[ ${#COMPREPLY[@]} = 1 ] && [ "${COMPREPLY[0]}" = "two words" ] || exit 1
+		done
+		COMP_WORDS=(ddbfs init "two words/") COMP_CWORD=2
+		_ddbfs
+		[ "${COMPREPLY[*]}" = "two words/*" ]' - "$ddbfs" "$directory"
+	status=$?
+	rm -rf "$directory"
+	return $status
+}
+
 ok 'every verb is in the manual' every_verb_is_in_the_manual
 ok 'every verb has help, by --help and by help' every_verb_has_help
 ok 'the manual is scdoc' manual_is_scdoc
@@ -74,5 +95,7 @@ ok 'second words complete' completes 'restore' ddbfs trash r
 ok 'options complete' completes '--rename --replace' ddbfs trash restore --re
 ok 'values complete' completes 'ordered' ddbfs init --names o
 ok 'the hidden verb stays hidden' completes '' ddbfs gen
+ok 'the verbs of help complete' completes 'umount undo' ddbfs help u
+ok 'a name with blanks is one word' completes_blanks
 echo "1..$number"
 exit $((failures > 0))
