@@ -32,6 +32,16 @@ say() {
 	printf '\n== %s\n' "$*"
 }
 
+# quietly LOG COMMAND...: what it prints goes to LOG, and is shown if it fails.
+quietly() {
+	local log=$1
+	shift
+
+	"$@" >"$log" 2>&1 </dev/null && return
+	tail -n 40 "$log" >&2
+	die "failed: $*; all it printed is in $log"
+}
+
 # Prints a command as one would type it, then runs it.
 run() {
 	printf '$ %s\n' "$*"
@@ -45,12 +55,12 @@ build_packages=(
 )
 try_packages=(rsync)
 test_packages=(
-	acl attr e2fsprogs faketime git jq procps rsync sqlite3 strace util-linux vim-tiny
+	acl attr e2fsprogs faketime git inotify-tools jq procps rsync sqlite3 strace util-linux vim-tiny
 )
 
 # Installs those of the named packages that are missing.
 packages() {
-	local missing=() name
+	local missing=() name log
 
 	for name in "$@"; do
 		dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q ' installed$' ||
@@ -59,24 +69,27 @@ packages() {
 	[ ${#missing[@]} -gt 0 ] || return 0
 	[ "$(id -u)" = 0 ] || die "these packages are missing and only root can install them: ${missing[*]}"
 	say "installing packages: ${missing[*]}"
-	apt-get -q update >/dev/null || die "apt-get update failed"
-	DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends \
-		"${missing[@]}" >/tmp/ddbfs-setup-apt.log 2>&1 </dev/null ||
-		die "apt-get install failed: see /tmp/ddbfs-setup-apt.log"
+	log=$(mktemp /tmp/ddbfs-setup.XXXXXX)
+	quietly "$log" apt-get -q update
+	DEBIAN_FRONTEND=noninteractive quietly "$log" apt-get -qq -y install --no-install-recommends \
+		"${missing[@]}"
+	rm -f "$log"
 }
 
 # compile DIRECTORY [MESON-OPTION...]
 compile() {
-	local directory=$top/$1
+	local directory=$top/$1 log=$top/$1/setup.log
 	shift
 
 	say "building into ${directory#"$top"/}/"
+	mkdir -p "$directory"
 	if [ -f "$directory/build.ninja" ]; then
-		meson configure "$directory" "$@" >/dev/null
+		quietly "$log" meson configure "$directory" "$@"
 	else
-		meson setup "$directory" "$top" "$@" >/dev/null
+		quietly "$log" meson setup "$directory" "$top" "$@"
 	fi
-	ninja -C "$directory" | tail -n 1
+	quietly "$log" ninja -C "$directory"
+	tail -n 1 "$log"
 }
 
 need_fuse() {
