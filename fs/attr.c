@@ -18,6 +18,8 @@ static bool kills_privileges(const struct attr_change *change, const struct item
 
 static void set_owner(const struct attr_change *change, struct item *item)
 {
+	if (change->set & ATTR_UID && S_ISDIR(item->mode) && change->uid != item->uid)
+		item->directory.trash_mask = tree_mask_given(item->directory.trash_mask);
 	if (change->set & ATTR_UID)
 		item->uid = change->uid;
 	if (change->set & ATTR_GID && S_ISDIR(item->mode) && change->gid != item->gid)

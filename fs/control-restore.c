@@ -2,8 +2,8 @@
  * control-restore.c - "restore": brings one deleted item back.
  *
  * In: path; to (a live directory; without it, to where it was); taken: refuse,
- * skip, rename or replace. Progress. Result: path, restored_path, items,
- * skipped.
+ * skip, rename, replace or swap. Progress. Result: path, restored_path, items,
+ * skipped, swapped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,6 @@
 #include "fs/bytes.h"
 #include "fs/control-internal.h"
 #include "store/util.h"
-
-#define NAMES_MAX 10000 /* "name (restored 10000)": then the name counts as taken */
 
 struct restoration {
 	struct job *job;
@@ -62,73 +60,48 @@ static int check_origin(struct restoration *r)
 
 /* ---- restoring ----------------------------------------------------------------- */
 
-static int restore_as(struct restoration *r, uint64_t parent, const char *name)
+/* What to do where the name is taken, as lifecycle has it. */
+static unsigned taken_flags(const struct restoration *r)
 {
-	unsigned flags = strcmp(r->taken, "replace") ? RESTORE_NOREPLACE : 0;
-
-	if (namei_is_reserved(r->job->control->namei, parent, name))
-		return -EEXIST;
-	return lifecycle_restore(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name, flags,
-				 show_progress, r);
+	if (!strcmp(r->taken, "rename"))
+		return RESTORE_RENAME;
+	if (!strcmp(r->taken, "swap"))
+		return RESTORE_SWAP;
+	return strcmp(r->taken, "replace") ? RESTORE_NOREPLACE : 0;
 }
 
-/* "name (restored)", "name (restored 2)", ... of at most KEY_NAME_MAX bytes, not cut within a character. */
-static void other_name(const char *name, unsigned number, char ret_name[KEY_NAME_MAX + 1])
+/* Into a directory the user chose. */
+static int restore_to(struct restoration *r, uint64_t parent)
 {
-	char suffix[32];
-	size_t size = strlen(name), room;
-
-	if (number == 1)
-		snprintf(suffix, sizeof(suffix), " (restored)");
-	else
-		snprintf(suffix, sizeof(suffix), " (restored %u)", number);
-	room = KEY_NAME_MAX - strlen(suffix);
-	if (size > room) {
-		size = room;
-		while (size && ((uint8_t)name[size] & 0xc0) == 0x80)
-			size--;
-	}
-	memcpy(ret_name, name, size);
-	strcpy(ret_name + size, suffix);
-}
-
-/* Into a directory the user chose, under the first name that is free if he wishes. */
-static int restore_to(struct restoration *r, const char *directory, uint64_t parent)
-{
-	bool rename = !strcmp(r->taken, "rename");
+	unsigned flags = taken_flags(r);
 	char name[KEY_NAME_MAX + 1];
-	int result;
 
 	strcpy(name, r->at.name);
-	result = restore_as(r, parent, name);
-	for (unsigned i = 1; rename && result == -EEXIST && i <= NAMES_MAX; i++) {
-		other_name(r->at.name, i, name);
-		result = restore_as(r, parent, name);
+	if (namei_is_reserved(r->job->control->namei, parent, name)) {
+		if (!(flags & RESTORE_RENAME))
+			return -EEXIST;
+		strcat(name, " (restored)"); /* such names are short */
 	}
-	if (result == 0 && asprintf(&r->result_path, "%s/%s", directory[1] ? directory : "", name) < 0)
-		result = -ENOMEM;
-	return result;
+	return lifecycle_restore_as(job_lifecycle(r->job), &r->job->actor, &r->at, parent, name,
+				    flags, show_progress, r, &r->result_path);
 }
 
 static int restore_origin(struct restoration *r)
 {
-	unsigned flags = RESTORE_PARENTS;
+	/* What is swapped stands in a live directory. */
+	unsigned parents = strcmp(r->taken, "swap") ? RESTORE_PARENTS : 0;
 
-	if (!strcmp(r->taken, "rename"))
-		flags |= RESTORE_RENAME;
-	else if (strcmp(r->taken, "replace") != 0)
-		flags |= RESTORE_NOREPLACE;
-	return lifecycle_restore_origin(job_lifecycle(r->job), &r->job->actor, &r->at, flags,
-					show_progress, r, &r->result_path);
+	return lifecycle_restore_origin(job_lifecycle(r->job), &r->job->actor, &r->at,
+					taken_flags(r) | parents, show_progress, r, &r->result_path);
 }
 
 /* ---- the answer ---------------------------------------------------------------- */
 
 static void say_restored(struct restoration *r, bool skipped)
 {
-	json_t *result = json_pack("{sI sb}", "items",
+	json_t *result = json_pack("{sI sb sb}", "items",
 				   (json_int_t)(skipped ? 0 : util_max(r->done, UINT64_C(1))),
-				   "skipped", skipped);
+				   "skipped", skipped, "swapped", !strcmp(r->taken, "swap"));
 
 	bytes_to_json(result, "path", r->path);
 	bytes_to_json(result, "restored_path", r->result_path ? r->result_path : r->path);
@@ -150,12 +123,25 @@ static void say_in_way(struct restoration *r)
 	job_last(r->job, line);
 }
 
+static void say_not_swapped(struct restoration *r)
+{
+	if (r->item->flags & ITEM_DELETION && r->item->deletion.cause == ITEM_REPLACED)
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "what replaced it no longer bears the name; restore it with --replace or --rename");
+	else
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "was not replaced by a rename; restore it without --swap");
+}
+
 static void say_failed(struct restoration *r, int result)
 {
 	switch (result) {
 	case -EEXIST:
 		job_error(r->job, CONTROL_CONFLICT, r->path,
 			  "its name is taken; give --rename, --replace, --skip or --to DIR");
+		break;
+	case -ESTALE:
+		say_not_swapped(r);
 		break;
 	case -ENOTDIR:
 		say_in_way(r);
@@ -211,7 +197,7 @@ static int find_parent(struct job *j, char **ret_to, uint64_t *ret_parent)
 	return 0;
 }
 
-static void restore(struct job *j, const char *path, const struct target *t, const char *to, uint64_t parent)
+static void restore(struct job *j, const char *path, const struct target *t, uint64_t parent)
 {
 	const char *taken = json_string_value(json_object_get(j->request, "taken"));
 	struct restoration r = {
@@ -227,7 +213,7 @@ static void restore(struct job *j, const char *path, const struct target *t, con
 	if (result)
 		job_error_errno(j, path, result);
 	else
-		finish(&r, parent ? restore_to(&r, to, parent) : restore_origin(&r));
+		finish(&r, parent ? restore_to(&r, parent) : restore_origin(&r));
 }
 
 void job_restore(struct job *j)
@@ -243,5 +229,5 @@ void job_restore(struct job *j)
 	else if (t.kind != TARGET_ENTRY)
 		job_error(j, CONTROL_NOT_FOUND, path, "not deleted; 'ddbfs trash list' says what is");
 	else if (!find_parent(j, &to, &parent))
-		restore(j, path, &t, to, parent);
+		restore(j, path, &t, parent);
 }

@@ -154,6 +154,9 @@ static int create_once(struct create *c, uint64_t id, uint64_t *ret_version)
 		return result;
 	if (!tree_is_live(&c->parent))
 		return -ENOENT;
+	result = lifecycle_check_live(c->n->lifecycle, c->at.directory);
+	if (result)
+		return result;
 	if (S_ISDIR(c->what->mode) && c->parent.own.directory.subdirectories >= UINT32_MAX - 2)
 		return -EMLINK;
 	create_make_item(c, id, now_ns);

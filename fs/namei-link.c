@@ -42,6 +42,9 @@ static int link_read(struct link *l)
 		return result;
 	if (!tree_is_live(&l->parent))
 		return -ENOENT;
+	result = lifecycle_check_live(l->n->lifecycle, l->to.directory);
+	if (result)
+		return result;
 	result = record_get_item(l->n->store, &l->to, true, &value, &existing);
 	if (result == 0)
 		return -EEXIST;

@@ -65,7 +65,7 @@ static int load_parent(struct rename *r, struct tree_directory *parent, uint64_t
 
 	if (result)
 		return result;
-	return tree_is_live(parent) ? 0 : -ENOENT;
+	return tree_is_live(parent) ? lifecycle_check_live(r->n->lifecycle, id) : -ENOENT;
 }
 
 static int load_target(struct rename *r)

@@ -150,6 +150,13 @@ void lifecycle_removal_done(struct lifecycle *l, struct removal *r, bool committ
 int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory);
 
 /*
+ * Whether a directory and all above it are live: 0; -EROFS: it is in the trash,
+ * if only with one above it. For whoever adds a name, under the lock in which he
+ * does: a guard says nothing of the directories above.
+ */
+int lifecycle_check_live(struct lifecycle *l, uint64_t directory);
+
+/*
  * fs/namei.c tells: who made an item (for temporary names), that it was
  * renamed, that rights, places or policies of directories changed.
  */
@@ -233,6 +240,12 @@ enum restore_flag {
 	RESTORE_RENAME = 1 << 1,
 	/* To the origin: brings missing parents back, empty, with their ids and attributes. */
 	RESTORE_PARENTS = 1 << 2,
+	/*
+	 * Only what a rename replaced, and only where what replaced it still stands: that goes to
+	 * the trash in the same transaction (a directory with all in it), replaced in its turn, so
+	 * that a second swap undoes the first. -ESTALE: something else bears the name, or nothing.
+	 */
+	RESTORE_SWAP = 1 << 3,
 };
 
 /*
@@ -247,6 +260,10 @@ enum restore_flag {
 int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at,
 		      uint64_t parent, const char *name, unsigned flags,
 		      bool (*progress)(void *data, uint64_t done), void *data);
+/* The same; *ret_path (malloc'd) is the path it has now. */
+int lifecycle_restore_as(struct lifecycle *l, const struct actor *actor, const struct place *at,
+			 uint64_t parent, const char *name, unsigned flags,
+			 bool (*progress)(void *data, uint64_t done), void *data, char **ret_path);
 
 /*
  * Restores to where it was. *ret_path (malloc'd; `ret_path` may be NULL) is the

@@ -307,6 +307,14 @@ int rules_load(struct lifecycle *l, uint64_t directory, struct rules *ret_rules)
 	return result;
 }
 
+int lifecycle_check_live(struct lifecycle *l, uint64_t directory)
+{
+	struct rules rules;
+	int result = rules_load(l, directory, &rules);
+
+	return result || rules.live ? result : -EROFS;
+}
+
 int lifecycle_policy(struct lifecycle *l, uint64_t directory, struct policy *ret_policy)
 {
 	struct rules rules;

@@ -159,13 +159,26 @@ static int find_alternative(struct comeback *c)
 	return -EEXIST;
 }
 
+/* Whether what stands in the name's place, if anything, is what took it by rename. */
+static bool is_replacer(const struct item *item, const struct item *standing)
+{
+	const struct deletion *d = &item->deletion;
+
+	return standing && item->flags & ITEM_DELETION && d->cause == ITEM_REPLACED &&
+	       d->replaced_by == standing->id;
+}
+
 /* What bears the name. Two names of one file: 1, nothing is to be done, as rename(2) has it. */
 static int load_victim(struct comeback *c)
 {
 	int result = record_get_item(c->l->store, &c->to, false, &c->victim_value, &c->victim);
 
+	if (result && result != STORE_ABSENT)
+		return result;
+	if (c->r->flags & RESTORE_SWAP && !is_replacer(&c->item, result ? NULL : &c->victim))
+		return -ESTALE;
 	if (result)
-		return result == STORE_ABSENT ? 0 : result;
+		return 0;
 	if (c->r->flags & RESTORE_NOREPLACE)
 		return -EEXIST;
 	if (c->r->flags & RESTORE_RENAME)
@@ -178,6 +191,12 @@ static int load_victim(struct comeback *c)
 	return 0;
 }
 
+/* By a swap a directory goes with what is in it, as by mv into the trash; a rename wants it empty. */
+static bool takes_whole(const struct comeback *c)
+{
+	return c->r->flags & RESTORE_SWAP && S_ISDIR(c->victim.mode);
+}
+
 /* What the parent needs before: marks upwards, and the victim's removal. Both may load it anew. */
 static int prepare_parent(struct comeback *c)
 {
@@ -186,7 +205,7 @@ static int prepare_parent(struct comeback *c)
 
 	if (c->replaces) {
 		result = removal_prepare(l, &c->removal, c->r->actor, ITEM_REPLACED, c->item.id,
-					 &c->parent, &c->victim, false);
+					 &c->parent, &c->victim, takes_whole(c));
 		c->removing = !result;
 		return result;
 	}
@@ -292,7 +311,7 @@ static int add_all(struct comeback *c, struct transaction *t)
 		return result;
 	touch_parent(c, batch);
 	if (c->replaces)
-		removal_add(c->l, &c->removal, &c->parent, t, false);
+		removal_add(c->l, &c->removal, &c->parent, t, takes_whole(c));
 	tree_put_own(t, c->l->store, &c->parent);
 	tree_check_guard(t, &c->parent);
 	/* In the trash, so its times are what they were. */
@@ -340,8 +359,10 @@ static int restore_once(struct comeback *c)
 		result = load_directories(c);
 	if (!result)
 		result = load_victim(c);
-	if (result == 1)
+	if (result == 1) {
+		c->r->to = c->to;
 		return 0;
+	}
 	if (!result)
 		result = check_cycle(c);
 	if (!result)
@@ -395,7 +416,7 @@ static int check_victim(struct lifecycle *l, const struct restoring *r, const st
 		return -EEXIST;
 	if (S_ISDIR(item->mode) != S_ISDIR(victim->mode))
 		return S_ISDIR(victim->mode) ? -EISDIR : -ENOTDIR;
-	if (!S_ISDIR(victim->mode))
+	if (!S_ISDIR(victim->mode) || r->flags & RESTORE_SWAP)
 		return 0;
 	key_range_live(victim->id, &range);
 	result = range_is_empty(l->store, &range);
@@ -418,6 +439,8 @@ int restore_check(struct lifecycle *l, const struct restoring *r, const struct p
 	result = record_get_item(l->store, &to, true, &value, &victim);
 	if (result && result != STORE_ABSENT)
 		return result;
+	if (r->flags & RESTORE_SWAP && !is_replacer(item, result ? NULL : &victim))
+		return -ESTALE;
 	if (!result && !(r->flags & RESTORE_RENAME)) {
 		move.victim = &victim;
 		result = check_victim(l, r, item, &victim);
@@ -477,13 +500,22 @@ int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *
 	return result ? result : restore_tell(r, 1);
 }
 
-int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at,
-		      uint64_t parent, const char *name, unsigned flags,
-		      bool (*progress)(void *data, uint64_t done), void *data)
+int lifecycle_restore_as(struct lifecycle *l, const struct actor *actor, const struct place *at,
+			 uint64_t parent, const char *name, unsigned flags,
+			 bool (*progress)(void *data, uint64_t done), void *data, char **ret_path)
 {
 	struct restoring r = { .actor = actor, .flags = flags, .progress = progress, .data = data };
 	int result = restore_entry(l, &r, at, parent, name);
 
 	/* All was done when the last item was told. */
-	return result == -EINTR && r.to.name[0] ? 0 : result;
+	if (result == -EINTR && r.to.name[0])
+		result = 0;
+	return result || !ret_path ? result : tree_path(l->store, &r.to, ret_path);
+}
+
+int lifecycle_restore(struct lifecycle *l, const struct actor *actor, const struct place *at,
+		      uint64_t parent, const char *name, unsigned flags,
+		      bool (*progress)(void *data, uint64_t done), void *data)
+{
+	return lifecycle_restore_as(l, actor, at, parent, name, flags, progress, data, NULL);
 }

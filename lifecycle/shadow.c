@@ -159,6 +159,8 @@ static void prune_add(struct lifecycle *l, struct transaction *t, struct tree_di
 	struct key key;
 
 	d->own.flags &= ~(uint32_t)ITEM_SHADOWED;
+	/* Of whom a deletion was hidden from says nothing any more: none is left. */
+	d->own.directory.trash_mask = 0777;
 	tree_put_own(t, l->store, d);
 	transaction_put_guard(t, d->id, &d->guard, d->guard.version);
 	key_shadow(store_codec(l->store), d->guard.at.directory, d->guard.at.name, &key);

@@ -99,6 +99,13 @@ uint32_t tree_mask_regrouped(uint32_t trash_mask)
 	return (trash_mask & ~070u) | (trash_mask & ((trash_mask & 07) << 3));
 }
 
+uint32_t tree_mask_given(uint32_t trash_mask)
+{
+	uint32_t everybody = trash_mask & trash_mask >> 3 & 07;
+
+	return (trash_mask & ~0700u) | (trash_mask & everybody << 6);
+}
+
 int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };

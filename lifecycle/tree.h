@@ -44,6 +44,8 @@ void tree_touch(struct tree_directory *d, int64_t now_ns);
 struct timespec tree_time(int64_t ns);
 /* A directory's trash mask after its group changed: the new group may what others might as well. */
 uint32_t tree_mask_regrouped(uint32_t trash_mask);
+/* After its user changed: the new one may what both the group and others might. Before the group's. */
+uint32_t tree_mask_given(uint32_t trash_mask);
 
 /*
  * Makes the root of a new store (own item, guard, counters). 0, or -EEXIST.

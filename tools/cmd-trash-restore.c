@@ -29,6 +29,8 @@ static void say_restored(const struct client *c, json_t *result)
 	quoted = print_quoted(shown);
 	if (json_is_true(json_object_get(result, "skipped")))
 		printf("skipped  %s (the name is taken)\n", quoted);
+	else if (json_is_true(json_object_get(result, "swapped")))
+		printf("restored %s (what replaced it is in the trash)\n", quoted);
 	else if (items > 1)
 		printf("restored %s (%lld items)\n", quoted, items);
 	else
@@ -67,6 +69,8 @@ int cmd_trash_restore(const struct arguments *a)
 	unsigned done = 0;
 	int code = taken_option(a, &taken), worst = EXIT_DONE;
 
+	if (code == EXIT_DONE && arguments_has(a, OPTION_SWAP) && arguments_has(a, OPTION_TO))
+		code = cmd_fail(a, EXIT_USAGE, "--swap: goes to where it was, not --to DIR; give one");
 	if (code != EXIT_DONE)
 		return code;
 	for (unsigned i = 0; i < a->count; i++) {

@@ -82,9 +82,12 @@ const struct command command_table[] = {
 		.text = "PATH is one in a .trash, or the path that the item had; then the newest deletion of that name is meant. It "
 			"returns to where it was, and parent directories that are gone are made again as they were, without their "
 			"other contents; or it goes to --to DIR. A directory comes back with all that was deleted with it.\n"
-			"A name that is taken: nothing is done (exit code 5), unless --skip, --rename or --replace is given.",
+			"A name that is taken: nothing is done (exit code 5), unless --skip, --rename or --replace is given.\n"
+			"--swap is for what was replaced by a rename, as editors and 'mv' do: it comes back, and what replaced it "
+			"goes to the trash in the same moment, if that is still what bears the name (exit code 5 else). The same "
+			"command again exchanges them again.",
 		.run = cmd_trash_restore,
-		TAKES(OPTION_TO, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE, OPTION_JSON),
+		TAKES(OPTION_TO, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE, OPTION_SWAP, OPTION_JSON),
 	},
 	{
 		.name = "trash empty",

@@ -68,6 +68,8 @@ const struct option option_table[OPTION_COUNT] = {
 	[OPTION_SKIP] = { "skip", 0, FLAG, NULL, "where a name is taken, leave that entry in the trash" },
 	[OPTION_SORT] = { "sort", 0, OPTION_KIND_CHOICE, "time|size|path",
 			  "sort by this, the latest or largest first" },
+	[OPTION_SWAP] = { "swap", 0, FLAG, NULL,
+			  "put back what a rename replaced; what replaced it goes to the trash" },
 	[OPTION_TO] = { "to", 0, OPTION_KIND_DIRECTORY, "DIR", "restore into DIR instead of where it was" },
 	[OPTION_TRASH_NAME] = { "trash-name", 0, OPTION_KIND_TEXT, "NAME",
 				"name of the trash in every directory" },

@@ -2,7 +2,7 @@
 
 int taken_option(const struct arguments *a, const char **ret_taken)
 {
-	static const enum option_id ids[] = { OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE };
+	static const enum option_id ids[] = { OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE, OPTION_SWAP };
 	const char *taken = "refuse";
 	unsigned given = 0;
 
@@ -14,7 +14,7 @@ int taken_option(const struct arguments *a, const char **ret_taken)
 	}
 	if (given > 1)
 		return cmd_fail(a, EXIT_USAGE,
-				"--skip, --rename and --replace exclude each other; give one");
+				"the options for a name that is taken exclude each other; give one");
 	*ret_taken = taken;
 	return EXIT_DONE;
 }

@@ -6,7 +6,7 @@
 
 #include "tools/cmd.h"
 
-/* "refuse", or the one of --skip, --rename and --replace that was given. EXIT_DONE; EXIT_USAGE, said, for two of them. */
+/* "refuse", or the one of --skip, --rename, --replace and --swap that was given. EXIT_DONE; EXIT_USAGE, said, for two of them. */
 int taken_option(const struct arguments *a, const char **ret_taken);
 
 #endif

@@ -141,6 +141,32 @@ START_TEST(create_fails_in_removed_directory)
 }
 END_TEST
 
+/* Its own guard says live, since only the item of the one above moved. */
+START_TEST(nothing_comes_in_below_a_discarded_directory)
+{
+	uint64_t d, below;
+	struct inode f;
+
+	test_tree_open(&t, _i);
+	d = test_mkdir(&t, KEY_ID_ROOT, "d");
+	below = test_mkdir(&t, d, "below");
+	test_file(&t, below, "in", "x");
+	test_file(&t, KEY_ID_ROOT, "out", "y");
+	ck_assert_int_eq(create(&t.user, below, "before", S_IFREG | 0644), 0);
+	ck_assert_int_eq(lifecycle_discard(t.lifecycle, &t.remover, KEY_ID_ROOT, "d"), 0);
+	ck_assert_int_eq(create(&t.user, below, "f", S_IFREG | 0644), -EROFS);
+	ck_assert_int_eq(create(&t.user, below, "s", S_IFDIR | 0755), -EROFS);
+	f = test_look(&t, KEY_ID_ROOT, "out");
+	ck_assert_int_eq(namei_link(t.namei, &t.user, &f.at, below, "l", NULL), -EROFS);
+	ck_assert_int_eq(test_rename(&t, KEY_ID_ROOT, "out", below, "moved", 0), -EROFS);
+	ck_assert_int_eq(test_rename(&t, below, "in", KEY_ID_ROOT, "moved", 0), -EROFS);
+	ck_assert_int_eq(test_rename(&t, below, "in", below, "moved", 0), -EROFS);
+	test_text(&t, f.item.id, "y");
+	test_consistent(&t);
+	test_tree_close(&t);
+}
+END_TEST
+
 START_TEST(mkdir_counts_links)
 {
 	uint64_t d;
@@ -568,6 +594,7 @@ int main(void)
 	tcase_add_loop_test(c, create_refuses_names, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, create_takes_names_that_look_like_keys, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, create_fails_in_removed_directory, 0, TEST_ENGINES);
+	tcase_add_loop_test(c, nothing_comes_in_below_a_discarded_directory, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, mkdir_counts_links, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, setgid_directory_hands_down_its_group, 0, TEST_ENGINES);
 	tcase_add_loop_test(c, special_files_keep_their_type_and_device, 0, TEST_ENGINES);

@@ -66,6 +66,59 @@ FIXTURE_TEST(existing_name_is_kept_renamed_or_replaced)
 	assert_text(f, KEY_ID_ROOT, "replaced", "new");
 }
 
+static int swap(struct fixture *f, uint64_t directory, const char *shown)
+{
+	struct place at = shown_place(f, directory, shown);
+
+	return lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_SWAP, NULL, NULL, NULL);
+}
+
+FIXTURE_TEST(what_a_rename_replaced_is_swapped_with_what_replaced_it)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+
+	make_file(f, d, "f", "old");
+	make_file(f, d, "new", "new");
+	ck_ok(f, rename_item(f, d, "new", d, "f"));
+	ck_ok(f, swap(f, d, "f"));
+	assert_text(f, d, "f", "old");
+	ck_assert_uint_eq(count_shown(f, d), 1);
+	ck_ok(f, swap(f, d, "f"));
+	assert_text(f, d, "f", "new");
+	ck_assert_uint_eq(count_shown(f, d), 1);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 1);
+	/* What replaced it is elsewhere now, then something else bears the name. */
+	ck_ok(f, rename_item(f, d, "f", d, "away"));
+	ck_assert_int_eq(FIXTURE_TRY(f, swap(f, d, "f")), -ESTALE);
+	make_file(f, d, "f", "another");
+	ck_assert_int_eq(FIXTURE_TRY(f, swap(f, d, "f")), -ESTALE);
+	assert_text(f, d, "f", "another");
+	fixture_pass(f, HOUR);
+	rm(f, d, "f");
+	ck_assert_int_eq(FIXTURE_TRY(f, swap(f, d, "f")), -ESTALE);
+}
+
+FIXTURE_TEST(swapped_directories_go_with_what_is_in_them)
+{
+	uint64_t d, e;
+
+	d = make_directory(f, KEY_ID_ROOT, "d");
+	make_file(f, d, "gone", "in the old one");
+	fixture_pass(f, HOUR);
+	rm(f, d, "gone");
+	e = make_directory(f, KEY_ID_ROOT, "e");
+	make_file(f, e, "in", "in the new one");
+	ck_ok(f, rename_item(f, KEY_ID_ROOT, "e", KEY_ID_ROOT, "d"));
+	ck_ok(f, swap(f, KEY_ID_ROOT, "d"));
+	ck_assert_uint_eq(live_item(f, KEY_ID_ROOT, "d").id, d);
+	ck_assert(is_shown(f, d, "gone"));
+	ck_assert(is_shown(f, e, "in"));
+	ck_ok(f, swap(f, KEY_ID_ROOT, "d"));
+	ck_assert_uint_eq(live_item(f, KEY_ID_ROOT, "d").id, e);
+	assert_text(f, e, "in", "in the new one");
+	ck_assert(is_shown(f, d, "gone"));
+}
+
 FIXTURE_TEST(restore_follows_the_rules_of_rename)
 {
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
@@ -614,6 +667,8 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, file_comes_back_as_it_was);
 	tcase_add_test(tcase, existing_name_is_kept_renamed_or_replaced);
+	tcase_add_test(tcase, what_a_rename_replaced_is_swapped_with_what_replaced_it);
+	tcase_add_test(tcase, swapped_directories_go_with_what_is_in_them);
 	tcase_add_test(tcase, restore_follows_the_rules_of_rename);
 	tcase_add_test(tcase, tree_comes_back_with_its_times);
 	tcase_add_test(tcase, older_trash_stays_in_a_restored_tree);

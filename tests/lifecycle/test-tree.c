@@ -145,6 +145,16 @@ START_TEST(group_of_a_mask_is_no_wider_than_others)
 }
 END_TEST
 
+START_TEST(a_new_owner_is_shown_no_more_than_everybody)
+{
+	ck_assert_uint_eq(tree_mask_given(0777), 0777);
+	ck_assert_uint_eq(tree_mask_given(0700), 0000);
+	ck_assert_uint_eq(tree_mask_given(0755), 0555);
+	ck_assert_uint_eq(tree_mask_given(0751), 0151);
+	ck_assert_uint_eq(tree_mask_given(0707), 0007);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tree");
@@ -159,6 +169,7 @@ int main(void)
 	tcase_add_test(tcase, topology_has_one_writer);
 	tcase_add_test(tcase, lost_answer_is_found_out);
 	tcase_add_test(tcase, group_of_a_mask_is_no_wider_than_others);
+	tcase_add_test(tcase, a_new_owner_is_shown_no_more_than_everybody);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
 }
