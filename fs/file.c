@@ -210,27 +210,40 @@ static size_t write_at_once(struct namei *n)
 	return util_min(limits->transaction_bytes / 2, (limits->operations / 2) * limits->write_bytes);
 }
 
+/* All of it, or as much as there is space for: *left says how much is still to be written, from w on. */
+static int write_pieces(struct target *target, struct write *w, size_t *left, struct inode *ret_inode)
+{
+	int result;
+
+	for (;;) {
+		w->size = util_min(*left, write_at_once(target->n));
+		result = edit_run(target, write_step, w, *left > w->size ? NULL : ret_inode);
+		if (result)
+			return result;
+		*left -= w->size;
+		if (*left == 0)
+			return 0;
+		w->offset += w->size;
+		w->bytes = (const uint8_t *)w->bytes + w->size;
+		w->append = false;
+	}
+}
+
 int file_write(struct namei *n, const struct file_locator *where, uint64_t id, uint64_t offset,
 	       const void *bytes, size_t size, bool append, bool kill_privileges, struct inode *ret_inode)
 {
 	struct write w = { offset, bytes, size, append, kill_privileges };
 	struct target target;
+	unsigned tries = 0;
 	int result;
 
 	target_located(&target, n, where, id);
-	result = target_lock(&target, true);
-	if (result)
-		return result;
-	for (;;) {
-		w.size = util_min(size, write_at_once(n));
-		size -= w.size;
-		result = edit_run(&target, write_step, &w, size ? NULL : ret_inode);
-		if (result || size == 0)
-			break;
-		w.offset += w.size;
-		w.bytes = (const uint8_t *)w.bytes + w.size;
-		w.append = false;
-	}
-	target_unlock(&target);
+	do {
+		result = target_lock(&target, true);
+		if (result)
+			return result;
+		result = write_pieces(&target, &w, &size, ret_inode);
+		target_unlock(&target);
+	} while (namei_made_room(n, result, &tries));
 	return result;
 }

@@ -186,19 +186,23 @@ static void create_give(const struct create *c, uint64_t version, struct inode *
 
 static int create_run(struct create *c, struct inode *ret_inode)
 {
-	struct store_retry retry = { 0 };
 	uint64_t id, version;
+	unsigned tries = 0;
 	int result = store_new_id(c->n->store, &id);
 
 	if (result)
 		return result;
-	lifecycle_lock(c->n->lifecycle);
-	do
-		result = create_once(c, id, &version);
-	while (store_retry(&retry, &result));
-	if (result == 0)
-		lifecycle_note_created(c->n->lifecycle, c->actor, id);
-	lifecycle_unlock(c->n->lifecycle);
+	do {
+		struct store_retry retry = { 0 };
+
+		lifecycle_lock(c->n->lifecycle);
+		do
+			result = create_once(c, id, &version);
+		while (store_retry(&retry, &result));
+		if (result == 0)
+			lifecycle_note_created(c->n->lifecycle, c->actor, id);
+		lifecycle_unlock(c->n->lifecycle);
+	} while (namei_made_room(c->n, result, &tries));
 	if (result == 0 && ret_inode)
 		create_give(c, version, ret_inode);
 	return namei_error(result);

@@ -26,6 +26,11 @@ struct namei {
 int64_t namei_now_ns(struct namei *n);
 /* Damage is -EIO to whoever uses the tree; everything else stays as it is. */
 int namei_error(int result);
+/*
+ * After a change that answered `result`: whether it found no space and some was
+ * made since, so that it is to be tried again. `tries` begins at 0. No lock held.
+ */
+bool namei_made_room(struct namei *n, int result, unsigned *tries);
 /* 0, -ENOENT (empty), -ENAMETOOLONG, -EINVAL ("/", "." and ".."). */
 int namei_check_name(const char *name);
 void namei_place(struct place *ret_place, uint64_t directory, const char *name); /* live */

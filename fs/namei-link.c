@@ -124,7 +124,7 @@ static int link_once(struct link *l)
 
 static int link_run(struct link *l, uint64_t parent, const char *name, struct inode *ret_inode)
 {
-	struct store_retry retry = { 0 };
+	unsigned tries = 0;
 	int result = namei_check_name(name);
 
 	if (result)
@@ -132,11 +132,15 @@ static int link_run(struct link *l, uint64_t parent, const char *name, struct in
 	if (namei_is_reserved(l->n, parent, name))
 		return -EEXIST;
 	namei_place(&l->to, parent, name);
-	lifecycle_lock(l->n->lifecycle);
-	do
-		result = link_once(l);
-	while (store_retry(&retry, &result));
-	lifecycle_unlock(l->n->lifecycle);
+	do {
+		struct store_retry retry = { 0 };
+
+		lifecycle_lock(l->n->lifecycle);
+		do
+			result = link_once(l);
+		while (store_retry(&retry, &result));
+		lifecycle_unlock(l->n->lifecycle);
+	} while (namei_made_room(l->n, result, &tries));
 	if (result == 0 && ret_inode) {
 		*ret_inode = l->inode;
 		memset(&l->inode.value, 0, sizeof(l->inode.value));

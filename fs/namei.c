@@ -60,6 +60,13 @@ int64_t namei_now_ns(struct namei *n)
 	return clock_now_ns(store_clock(n->store));
 }
 
+#define ROOM_TRIES 3
+
+bool namei_made_room(struct namei *n, int result, unsigned *tries)
+{
+	return result == -ENOSPC && (*tries)++ < ROOM_TRIES && lifecycle_make_room(n->lifecycle);
+}
+
 int namei_error(int result)
 {
 	return result == -EBADMSG ? -EIO : result;

@@ -292,6 +292,9 @@ static int check_policy(const struct xattr_change *c, const struct item *item)
 
 	if (!lifecycle_policy_name(c->name) || !S_ISDIR(item->mode))
 		return -EINVAL;
+	/* One disk, one rule. */
+	if (c->value && item->id != KEY_ID_ROOT && lifecycle_policy_is_stores(c->name))
+		return -EINVAL;
 	if (uid != 0 && (uid != item->uid || has_prefix(c->name, XATTR_TRUSTED_PREFIX)))
 		return -EPERM;
 	if (!c->value)
@@ -379,18 +382,31 @@ static bool is_remembered(const char *name)
 	return classify(name) == XATTR_POLICY || classify(name) == XATTR_ACL;
 }
 
-static int change_xattr(struct target *target, struct xattr_change *c)
+static int change_xattr_once(struct target *target, struct xattr_change *c)
 {
-	int result = check_xattr_name(c->name);
+	int result = target_lock(target, false);
 
-	if (result == 0)
-		result = target_lock(target, false);
 	if (result)
 		return result;
 	result = edit_run(target, xattr_step, c, NULL);
-	if (result == 0 && target->tree && is_remembered(c->name))
+	if (result == 0 && classify(c->name) == XATTR_POLICY)
+		lifecycle_note_policy_changed(target->n->lifecycle);
+	else if (result == 0 && target->tree && is_remembered(c->name))
 		lifecycle_note_directory_changed(target->n->lifecycle);
 	target_unlock(target);
+	return result;
+}
+
+static int change_xattr(struct target *target, struct xattr_change *c)
+{
+	unsigned tries = 0;
+	int result = check_xattr_name(c->name);
+
+	if (result)
+		return result;
+	do
+		result = change_xattr_once(target, c);
+	while (namei_made_room(target->n, result, &tries));
 	return result;
 }
 

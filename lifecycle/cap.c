@@ -1,6 +1,6 @@
 /*
- * cap.c - trash_max: when the trash below a directory is over its cap, its oldest
- * entries go, whole.
+ * cap.c - trash_max and trash_max_entries: when the trash below a directory is
+ * over its cap, its oldest entries go, whole.
  *
  * Nothing keeps exact sums by directory: every deletion would have to write all
  * the way up. Instead each cap that was met lately has a bound in memory, which
@@ -14,79 +14,107 @@
 
 /* ---- bounds ------------------------------------------------------------------------ */
 
-static struct cap *cap_slot(struct lifecycle *l, uint64_t directory)
+static struct cap *cap_slot(struct lifecycle *l, uint64_t directory, enum cap_unit unit)
 {
 	struct cap *oldest = &l->caps[0];
 
 	for (size_t i = 0; i < CAPS; i++) {
-		if (l->caps[i].directory == directory)
+		if (l->caps[i].directory == directory && l->caps[i].unit == unit)
 			return &l->caps[i];
 		if (l->caps[i].used < oldest->used)
 			oldest = &l->caps[i];
 	}
-	*oldest = (struct cap){ .directory = directory };
+	*oldest = (struct cap){ .directory = directory, .unit = unit };
 	return oldest;
 }
 
 static bool cap_is_over(const struct cap *cap)
 {
-	return cap->directory && cap->limit > 0 && (!cap->known || cap->bytes > (uint64_t)cap->limit);
+	return cap->directory && cap->limit > 0 && (!cap->known || cap->amount > (uint64_t)cap->limit);
+}
+
+static int64_t cap_limit(const struct policy *policy, enum cap_unit unit)
+{
+	return unit == CAP_BYTES ? policy->trash_max : policy->trash_max_entries;
+}
+
+/* The cap of a unit that is in force where the rules are, or NULL. Lock held. */
+static struct cap *cap_in_force(struct lifecycle *l, const struct rules *rules, enum cap_unit unit)
+{
+	int64_t limit = cap_limit(&rules->policy, unit);
+	struct cap *cap;
+
+	if (!limit || !rules->capped[unit])
+		return NULL;
+	cap = cap_slot(l, rules->capped[unit], unit);
+	cap->used = ++l->cap_uses;
+	cap->limit = limit;
+	return cap;
 }
 
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole)
 {
-	struct cap *cap;
+	uint64_t amounts[CAP_UNITS] = { [CAP_BYTES] = S_ISREG(item->mode) ? item->size : 0,
+					[CAP_ENTRIES] = 1 };
 
-	if (!rules->policy.trash_max || !rules->capped)
-		return;
-	cap = cap_slot(l, rules->capped);
-	cap->used = ++l->cap_uses;
-	cap->limit = rules->policy.trash_max;
-	cap->bytes += S_ISREG(item->mode) ? item->size : 0;
-	if (whole && S_ISDIR(item->mode))
-		cap->known = false;
-	if (cap_is_over(cap))
-		sweeper_expect(l, lifecycle_now_ns(l));
+	for (unsigned unit = 0; unit < CAP_UNITS; unit++) {
+		struct cap *cap = cap_in_force(l, rules, (enum cap_unit)unit);
+
+		if (!cap)
+			continue;
+		cap->amount += amounts[unit];
+		if (whole && S_ISDIR(item->mode) && unit == CAP_BYTES)
+			cap->known = false;
+		if (cap_is_over(cap))
+			sweeper_expect(l, lifecycle_now_ns(l));
+	}
 }
 
-/* One that is over; false: none is. */
-static bool cap_next(struct lifecycle *l, struct cap *ret_cap)
+void cap_expect(struct lifecycle *l, const struct rules *rules)
 {
-	bool found = false;
+	for (unsigned unit = 0; unit < CAP_UNITS; unit++) {
+		struct cap *cap = cap_in_force(l, rules, (enum cap_unit)unit);
+
+		if (cap && cap->directory == rules->directory)
+			cap->known = false;
+	}
+	sweeper_expect(l, lifecycle_now_ns(l));
+}
+
+static bool cap_at(struct lifecycle *l, size_t slot, struct cap *ret_cap)
+{
+	bool over;
 
 	lifecycle_lock(l);
-	for (size_t i = 0; i < CAPS && !found; i++) {
-		found = cap_is_over(&l->caps[i]);
-		if (found)
-			*ret_cap = l->caps[i];
-	}
+	over = cap_is_over(&l->caps[slot]);
+	*ret_cap = l->caps[slot];
 	lifecycle_unlock(l);
-	return found;
+	return over;
 }
 
 /*
  * What was noted while it was measured is added once more: the bound may be too
  * high, never too low.
  */
-static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t bytes)
+static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount)
 {
 	lifecycle_lock(l);
 	for (size_t i = 0; i < CAPS; i++) {
 		struct cap *cap = &l->caps[i];
 
-		if (cap->directory != before->directory)
+		if (cap->directory != before->directory || cap->unit != before->unit)
 			continue;
-		cap->bytes = bytes + (cap->bytes - before->bytes);
+		cap->amount = amount + (cap->amount - before->amount);
 		cap->known = true;
 	}
 	lifecycle_unlock(l);
 }
 
-static void cap_drop(struct lifecycle *l, uint64_t directory)
+static void cap_drop(struct lifecycle *l, const struct cap *dropped)
 {
 	lifecycle_lock(l);
 	for (size_t i = 0; i < CAPS; i++)
-		if (l->caps[i].directory == directory)
+		if (l->caps[i].directory == dropped->directory && l->caps[i].unit == dropped->unit)
 			l->caps[i] = (struct cap){ 0 };
 	lifecycle_unlock(l);
 }
@@ -96,8 +124,10 @@ static void cap_drop(struct lifecycle *l, uint64_t directory)
 struct capped {
 	struct lifecycle *l;
 	uint64_t directory;
-	uint64_t bytes; /* of all that is counted */
-	uint64_t target; /* evict while there are more bytes; UINT64_MAX: only measure */
+	enum cap_unit unit;
+	bool purged; /* those that are purged, instead of all others */
+	uint64_t amount; /* of all that is counted */
+	uint64_t target; /* evict while there is more; UINT64_MAX: only measure */
 	uint64_t *budget;
 	struct destroyed *total;
 };
@@ -109,8 +139,8 @@ static int is_counted(struct capped *c, const struct place *at, const struct ite
 	int result = standing_load(c->l, at, item, &st);
 
 	/* What is purged is on its way out, what is pinned on its way back. */
-	if (result || !place_equal(&st.top, at) || st.pinned ||
-	    item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED))
+	if (result || !place_equal(&st.top, at) || st.pinned || item->deletion.flags & DELETION_DOOMED ||
+	    !(item->deletion.flags & DELETION_PURGED) == c->purged)
 		return result == -ENOENT ? 0 : result;
 	if (c->directory == KEY_ID_ROOT)
 		return 1;
@@ -119,25 +149,30 @@ static int is_counted(struct capped *c, const struct place *at, const struct ite
 }
 
 /* Names of one file in several entries weigh once: with the first of them. */
-static int weigh(struct capped *c, const struct item *item, uint64_t *ret_bytes)
+static int weigh(struct capped *c, const struct item *item, uint64_t *ret_amount)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct item link;
 	int result;
 
+	if (c->unit == CAP_ENTRIES) {
+		*ret_amount = 1;
+		return 0;
+	}
 	if (!(item->flags & ITEM_REFERENCE))
-		return measure_entry(c->l, item, ret_bytes);
+		return measure_entry(c->l, item, ret_amount);
 	result = record_get_link(c->l->store, item->id, true, &value, &link);
-	*ret_bytes = !result && !link.links_live ? link.size / link.links_total : 0;
+	*ret_amount = !result && !link.links_live ? link.size / link.links_total : 0;
 	return util_min(result, 0);
 }
 
-static int evict(struct capped *c, const struct place *at, const struct deletion *d, uint64_t bytes)
+static int evict(struct capped *c, const struct place *at, const struct deletion *d, uint64_t amount)
 {
-	int result = destroy_entry(c->l, at, d, COUNTER_DESTROYED_EVICTED, c->budget, c->total);
+	enum item_counter cause = c->purged ? COUNTER_DESTROYED_USER : COUNTER_DESTROYED_EVICTED;
+	int result = destroy_entry(c->l, at, d, cause, c->budget, c->total);
 
 	if (!result)
-		c->bytes -= util_min(bytes, c->bytes);
+		c->amount -= util_min(amount, c->amount);
 	/* What is on hold, open or damaged stays, and the next one goes. */
 	return result == -EPERM || result == -EBUSY || result == -EBADMSG || result == -ENOENT ? 0 : result;
 }
@@ -148,7 +183,7 @@ static int capped_row(struct capped *c, const struct store_row *store_row)
 	struct trash_row row;
 	struct place at;
 	struct item item;
-	uint64_t bytes;
+	uint64_t amount;
 	int result;
 
 	if (store_row->damaged || record_decode_trash(store_codec(c->l->store), &store_row->value, &row))
@@ -158,22 +193,22 @@ static int capped_row(struct capped *c, const struct store_row *store_row)
 		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
 	result = is_counted(c, &at, &item);
 	if (result == 1)
-		result = weigh(c, &item, &bytes);
+		result = weigh(c, &item, &amount);
 	else if (!result)
 		return 0;
 	/* What cannot be read weighs nothing. */
 	if (result)
 		return result == -EBADMSG ? 0 : result;
 	if (c->target == UINT64_MAX) {
-		c->bytes += bytes;
+		c->amount += amount;
 		return 0;
 	}
-	return evict(c, &at, &item.deletion, bytes);
+	return evict(c, &at, &item.deletion, amount);
 }
 
 static bool capped_done(const struct capped *c)
 {
-	return c->target != UINT64_MAX && (c->bytes <= c->target || !*c->budget);
+	return c->target != UINT64_MAX && (c->amount <= c->target || !*c->budget);
 }
 
 /* Oldest first. */
@@ -204,24 +239,29 @@ static int capped_walk(struct capped *c)
 static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t *budget,
 			   struct destroyed *total)
 {
-	struct capped c = {
-		.l = l, .directory = cap->directory, .target = UINT64_MAX, .budget = budget, .total = total
-	};
+	struct capped c = { .l = l,
+			    .directory = cap->directory,
+			    .unit = cap->unit,
+			    .target = UINT64_MAX,
+			    .budget = budget,
+			    .total = total };
 	struct rules rules;
+	uint64_t limit;
 	int result = rules_load(l, cap->directory, &rules);
 
 	/* The policy is no longer set there, or the directory is gone. */
-	if (result || rules.capped != cap->directory || !rules.policy.trash_max) {
-		cap_drop(l, cap->directory);
+	if (result || rules.capped[cap->unit] != cap->directory || !cap_limit(&rules.policy, cap->unit)) {
+		cap_drop(l, cap);
 		return result == -ENOENT ? 0 : result;
 	}
+	limit = (uint64_t)cap_limit(&rules.policy, cap->unit);
 	result = capped_walk(&c);
-	if (!result && c.bytes > (uint64_t)rules.policy.trash_max) {
-		c.target = (uint64_t)rules.policy.trash_max / 10 * 9;
+	if (!result && c.amount > limit) {
+		c.target = limit - limit / 10;
 		result = capped_walk(&c);
 	}
 	if (!result)
-		cap_settle(l, cap, c.bytes);
+		cap_settle(l, cap, c.amount);
 	return result;
 }
 
@@ -233,7 +273,22 @@ int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total)
 	/*
 	 * Each is looked at once: one that stays over (on hold, open) waits for the next deletion.
 	 */
-	for (unsigned i = 0; i < CAPS && *budget && !result && cap_next(l, &cap); i++)
-		result = cap_enforce_one(l, &cap, budget, total);
+	for (size_t i = 0; i < CAPS && *budget && !result; i++)
+		if (cap_at(l, i, &cap))
+			result = cap_enforce_one(l, &cap, budget, total);
 	return result;
+}
+
+int cap_evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
+		     struct destroyed *total)
+{
+	struct capped c = { .l = l,
+			    .directory = KEY_ID_ROOT,
+			    .unit = CAP_BYTES,
+			    .purged = purged,
+			    .amount = bytes,
+			    .budget = budget,
+			    .total = total };
+
+	return capped_walk(&c);
 }

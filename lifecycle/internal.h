@@ -25,6 +25,8 @@ enum policy_value {
 	POLICY_TEMPORARY,
 	POLICY_GRACE,
 	POLICY_TRASH_MAX,
+	POLICY_TRASH_MAX_ENTRIES,
+	POLICY_LOW_SPACE,
 	POLICY_PROTECT,
 	POLICY_HOLD,
 	POLICY_VALUES
@@ -33,6 +35,7 @@ enum policy_value {
 /* Values set by xattrs, nearest first; bit n of `set` says whether value n is. */
 struct policy_values {
 	int64_t value[POLICY_VALUES];
+	uint64_t setter[POLICY_VALUES]; /* the directory that sets it */
 	unsigned set;
 };
 
@@ -54,11 +57,17 @@ struct reach {
 	struct only_id closed_to_owners; /* owners of those that neither group nor others may search */
 };
 
+enum cap_unit { /* what a cap counts */
+	CAP_BYTES,
+	CAP_ENTRIES,
+	CAP_UNITS
+};
+
 /* All that a deletion in a directory needs to know of what is above it. */
 struct rules {
 	uint64_t directory; /* 0: empty slot of the cache */
 	uint64_t generation; /* of the cache, when it was kept */
-	uint64_t capped; /* the nearest directory that sets trash_max */
+	uint64_t capped[CAP_UNITS]; /* the nearest directory that sets trash_max, trash_max_entries */
 	struct policy policy;
 	struct policy_values user, trusted;
 	struct reach reach; /* of those above it */
@@ -85,6 +94,7 @@ void policy_set_value(struct policy *policy, enum policy_value which, int64_t nu
 int rules_init(struct rules_cache *cache);
 void rules_release(struct rules_cache *cache);
 int rules_load(struct lifecycle *l, uint64_t directory, struct rules *ret_rules);
+void rules_settle_policy(struct rules *rules); /* what the values that are set come to */
 /* One directory was removed: cheaper than forgetting all. */
 void rules_forget(struct lifecycle *l, uint64_t directory);
 /* Permission bits of `own` that anybody had through the directories above. */
@@ -394,28 +404,55 @@ int restore_ask(const struct restoring *r, const struct restore_move *move);
 int restore_check(struct lifecycle *l, const struct restoring *r, const struct place *at,
 		  const struct item *item, uint64_t parent, const char *name);
 
-/* ---- cap.c: trash_max --------------------------------------------------------------- */
+/* ---- cap.c: trash_max, trash_max_entries ---------------------------------------------- */
 
-#define CAPS 16 /* directories with a cap in force whose trash is kept count of */
+#define CAPS 16 /* caps in force whose trash is kept count of */
 
-/* What is known of the trash below a directory that sets trash_max. */
+/* What is known of the trash below a directory that sets one. */
 struct cap {
 	uint64_t directory; /* 0: unused */
+	enum cap_unit unit;
 	int64_t limit; /* as last seen */
-	uint64_t bytes; /* no less than what is there ... */
+	uint64_t amount; /* no less than what is there ... */
 	bool known; /* ... if this is set */
 	uint64_t used; /* when it was last needed: the least is forgotten first */
 };
 
 /* Something of that size went to the trash where `rules` are in force. Lock held. */
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole);
+/* A cap that stands on the directory itself is to be measured, whatever was deleted since. */
+void cap_expect(struct lifecycle *l, const struct rules *rules);
 /*
  * Evicts the oldest entries of what is over its cap. The lock is not held.
  * *budget as destroy_entry's.
  */
 int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total);
+/*
+ * Destroys entries, oldest first, until they held `bytes` together or *budget
+ * is used up: only those purged, or only the others. Of what is on hold, open
+ * or damaged, nothing. The lock is not held.
+ */
+int cap_evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
+		     struct destroyed *total);
 /* Bytes that an entry holds, with all that went with it. */
 int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes);
+
+/* ---- room.c: when the disk is full, or nearly ------------------------------------------- */
+
+struct room {
+	pthread_mutex_t mutex; /* one makes room at a time; taken before everything else here */
+	bool no_purged; /* none was found, and nothing was purged since; by lock */
+	int64_t in_vain_boot_ns; /* when nothing was to be had, last, or 0; by mutex */
+	uint64_t made; /* how often a write was given room; atomic */
+};
+
+void room_init(struct room *r);
+void room_release(struct room *r);
+/*
+ * The low-space rule, if it is set: one bounded step. *ret_again_ns: after how
+ * long to look again, ITEM_FOREVER if it is off.
+ */
+int room_keep(struct lifecycle *l, uint64_t *budget, struct destroyed *total, int64_t *ret_again_ns);
 
 /* ---- sweeper.c ---------------------------------------------------------------------- */
 
@@ -449,6 +486,7 @@ struct lifecycle {
 	struct key prune_from; /* by lock: where batch_prune goes on */
 	struct cap caps[CAPS]; /* by lock */
 	uint64_t cap_uses; /* by lock */
+	struct room room;
 	struct watch watch;
 	struct sweeper sweeper;
 };

@@ -20,6 +20,7 @@ static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lif
 	pthread_mutex_init(&l->background, NULL);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_mutex_init(&l->watch.mutex, NULL);
+	room_init(&l->room);
 	result = rules_init(&l->rules);
 	if (!result)
 		result = created_init(&l->created);
@@ -36,6 +37,7 @@ void lifecycle_free(struct lifecycle *l)
 	}
 	sweeper_release(&l->sweeper);
 	watch_release(&l->watch);
+	room_release(&l->room);
 	created_release(&l->created);
 	rules_release(&l->rules);
 	pthread_mutex_destroy(&l->lock);

@@ -163,6 +163,7 @@ int lifecycle_check_live(struct lifecycle *l, uint64_t directory);
 void lifecycle_note_created(struct lifecycle *l, const struct actor *actor, uint64_t id);
 void lifecycle_note_renamed(struct lifecycle *l, uint64_t id);
 void lifecycle_note_directory_changed(struct lifecycle *l);
+void lifecycle_note_policy_changed(struct lifecycle *l); /* the same, and the sweeper looks at it */
 /* Calls the hook `changed`, if there is one, for what fs/namei.c moved. Lock held. */
 void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change);
 /*
@@ -363,6 +364,13 @@ struct sweep_result {
  */
 int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *ret_result);
 
+/*
+ * For a write that found no space: destroys what may go then (what was purged;
+ * by the low-space rule the oldest of the trash). True: some went, try again. No
+ * lock held; may take seconds.
+ */
+bool lifecycle_make_room(struct lifecycle *l);
+
 /* The thread that sleeps until something is due, closes idle batches, and calls lifecycle_sweep. */
 int lifecycle_sweeper_start(struct lifecycle *l);
 void lifecycle_sweeper_stop(struct lifecycle *l);
@@ -379,6 +387,8 @@ int64_t lifecycle_now_ns(struct lifecycle *l);
 
 #define POLICY_PREFIX_USER "user.ddbfs."
 #define POLICY_PREFIX_TRUSTED "trusted.ddbfs."
+#define POLICY_NAMES \
+	"retention, versions, temporary, grace, trash_max, trash_max_entries, low_space, protect, hold"
 
 struct policy {
 	int64_t retention_ns; /* 30 days; 0 at once; ITEM_FOREVER */
@@ -386,6 +396,12 @@ struct policy {
 	int64_t temporary_ns; /* 60 s; 0 = off */
 	int64_t grace_ns; /* 10 min */
 	int64_t trash_max; /* bytes of trash below who sets it, 0 = no limit; the oldest go first */
+	int64_t trash_max_entries; /* the same, counting what a listing shows */
+	/*
+	 * Where less than so many bytes are free on the disk below, the oldest of the trash goes;
+	 * 0 = off. The root's is the store's; elsewhere it says nothing.
+	 */
+	int64_t low_space;
 	bool protect;
 	bool hold;
 };
@@ -397,6 +413,8 @@ int lifecycle_policy(struct lifecycle *l, uint64_t directory, struct policy *ret
  * hint (static text).
  */
 bool lifecycle_policy_name(const char *xattr);
+/* Whether it is the whole store's, to be set on the root alone. */
+bool lifecycle_policy_is_stores(const char *xattr);
 int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
 			   const char **ret_hint);
 

@@ -14,7 +14,8 @@
 static const char *const names[POLICY_VALUES] = {
 	[POLICY_RETENTION] = "retention", [POLICY_VERSIONS] = "versions",
 	[POLICY_TEMPORARY] = "temporary", [POLICY_GRACE] = "grace",
-	[POLICY_TRASH_MAX] = "trash_max", [POLICY_PROTECT] = "protect",
+	[POLICY_TRASH_MAX] = "trash_max", [POLICY_TRASH_MAX_ENTRIES] = "trash_max_entries",
+	[POLICY_LOW_SPACE] = "low_space", [POLICY_PROTECT] = "protect",
 	[POLICY_HOLD] = "hold",
 };
 
@@ -31,6 +32,13 @@ static const char *policy_suffix(const char *xattr)
 bool lifecycle_policy_name(const char *xattr)
 {
 	return policy_suffix(xattr) != NULL;
+}
+
+bool lifecycle_policy_is_stores(const char *xattr)
+{
+	const char *suffix = policy_suffix(xattr);
+
+	return suffix && !strcmp(suffix, names[POLICY_LOW_SPACE]);
 }
 
 static int policy_value_of(const char *xattr, enum policy_value *ret_value)
@@ -143,6 +151,19 @@ static int parse_bytes(const char *text, size_t size, int64_t *ret_bytes, const 
 	return 0;
 }
 
+static int parse_entries(const char *text, size_t size, int64_t *ret_number, const char **ret_hint)
+{
+	size_t used;
+
+	if (is_word(text, size, "none")) {
+		*ret_number = 0;
+		return 0;
+	}
+	if (!parse_number(text, size, ret_number, &used) || used < size)
+		return refuse(ret_hint, "give a number of entries; 0 or none for no limit");
+	return 0;
+}
+
 static int parse_versions(const char *text, size_t size, int64_t *ret_number, const char **ret_hint)
 {
 	int64_t number;
@@ -174,7 +195,7 @@ int policy_parse_value(const char *xattr, const char *text, size_t size,
 
 	if (policy_value_of(xattr, &which))
 		return refuse(ret_hint,
-			      "the policies are retention, versions, temporary, grace, trash_max, protect, hold");
+			      "the policies are " POLICY_NAMES);
 	*ret_which = which;
 	switch (which) {
 	case POLICY_RETENTION:
@@ -187,7 +208,10 @@ int policy_parse_value(const char *xattr, const char *text, size_t size,
 	case POLICY_VERSIONS:
 		return parse_versions(text, size, ret_number, ret_hint);
 	case POLICY_TRASH_MAX:
+	case POLICY_LOW_SPACE:
 		return parse_bytes(text, size, ret_number, ret_hint);
+	case POLICY_TRASH_MAX_ENTRIES:
+		return parse_entries(text, size, ret_number, ret_hint);
 	default:
 		return parse_switch(text, size, ret_number, ret_hint);
 	}
@@ -210,6 +234,12 @@ void policy_set_value(struct policy *policy, enum policy_value which, int64_t nu
 		break;
 	case POLICY_TRASH_MAX:
 		policy->trash_max = number;
+		break;
+	case POLICY_TRASH_MAX_ENTRIES:
+		policy->trash_max_entries = number;
+		break;
+	case POLICY_LOW_SPACE:
+		policy->low_space = number;
 		break;
 	case POLICY_PROTECT:
 		policy->protect = number;

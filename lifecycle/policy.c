@@ -71,6 +71,12 @@ void lifecycle_note_directory_changed(struct lifecycle *l)
 	pthread_mutex_unlock(&l->rules.mutex);
 }
 
+void lifecycle_note_policy_changed(struct lifecycle *l)
+{
+	lifecycle_note_directory_changed(l);
+	sweeper_expect(l, lifecycle_now_ns(l));
+}
+
 void rules_forget(struct lifecycle *l, uint64_t directory)
 {
 	struct rules *slot = rules_slot(&l->rules, directory);
@@ -83,9 +89,11 @@ void rules_forget(struct lifecycle *l, uint64_t directory)
 
 /* ---- policies ---------------------------------------------------------------- */
 
-static void values_set(struct policy_values *values, enum policy_value which, int64_t number)
+static void values_set(struct policy_values *values, enum policy_value which, int64_t number,
+		       uint64_t directory)
 {
 	values->value[which] = number;
+	values->setter[which] = directory;
 	values->set |= 1u << which;
 }
 
@@ -105,9 +113,12 @@ static int values_from_list(struct rules *rules, const uint8_t *list, size_t siz
 	while ((result = record_xattr_next(list, size, &at, &name, &value, &value_size)) > 0)
 		if (lifecycle_policy_name(name) &&
 		    !policy_parse_value(name, (const char *)value, value_size, &which, &number, NULL)) {
-			values_set(name[0] == 'u' ? &rules->user : &rules->trusted, which, number);
+			values_set(name[0] == 'u' ? &rules->user : &rules->trusted, which, number,
+				   rules->directory);
 			if (which == POLICY_TRASH_MAX)
-				rules->capped = rules->directory;
+				rules->capped[CAP_BYTES] = rules->directory;
+			if (which == POLICY_TRASH_MAX_ENTRIES)
+				rules->capped[CAP_ENTRIES] = rules->directory;
 		}
 	return result;
 }
@@ -134,8 +145,10 @@ static int64_t more_protecting(enum policy_value which, int64_t a, int64_t b)
 {
 	switch (which) {
 	case POLICY_TEMPORARY:
+	case POLICY_LOW_SPACE: /* 0 is off */
 		return util_min(a, b);
 	case POLICY_TRASH_MAX: /* 0 is no limit */
+	case POLICY_TRASH_MAX_ENTRIES:
 		return a && b ? util_max(a, b) : 0;
 	default:
 		return util_max(a, b);
@@ -155,6 +168,10 @@ static int64_t policy_number(const struct policy *p, enum policy_value which)
 		return p->grace_ns;
 	case POLICY_TRASH_MAX:
 		return p->trash_max;
+	case POLICY_TRASH_MAX_ENTRIES:
+		return p->trash_max_entries;
+	case POLICY_LOW_SPACE:
+		return p->low_space;
 	case POLICY_PROTECT:
 		return p->protect;
 	default:
@@ -162,7 +179,7 @@ static int64_t policy_number(const struct policy *p, enum policy_value which)
 	}
 }
 
-static void rules_settle_policy(struct rules *rules)
+void rules_settle_policy(struct rules *rules)
 {
 	struct policy *p = &rules->policy;
 

@@ -144,6 +144,7 @@ static int purge_once(struct lifecycle *l, struct purge *p)
 	result = p->at->state == KEY_DEL ? purge_deleted(l, p, &item) : purge_live(l, p, &item, &st);
 	if (result)
 		return result;
+	l->room.no_purged = false;
 	/*
 	 * It ends when its last purge was, however long ago that was deleted: undo looks from
 	 * there.

@@ -293,6 +293,7 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 {
 	struct sweep w = { .l = l, .budget = budget };
 	struct sweep_result r = { 0 };
+	int64_t again_ns = ITEM_FOREVER;
 	int result = 0;
 
 	w.now_ns = watch_steady_ns(l, &r.paused);
@@ -300,6 +301,8 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 		result = sweep_due(&w);
 	if (!result && !r.paused)
 		result = cap_enforce(l, &w.budget, &w.total);
+	if (!result && !r.paused)
+		result = room_keep(l, &w.budget, &w.total, &again_ns);
 	step_release(&w.step);
 	r.destroyed = w.total.items;
 	r.bytes = w.total.bytes;
@@ -315,6 +318,7 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 		r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, BUSY_AGAIN_NS));
 	if (w.damaged)
 		r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, DAMAGED_AGAIN_NS));
+	r.next_due_ns = util_min(r.next_due_ns, time_add(w.now_ns, again_ns));
 	if (r.more)
 		r.next_due_ns = w.now_ns;
 	if (!result)

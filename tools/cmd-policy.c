@@ -19,8 +19,9 @@
 
 #define VALUE_MAX 256
 
-static const char *const names[] = { "retention", "versions", "temporary", "grace",
-				     "trash_max", "protect",  "hold" };
+static const char *const names[] = { "retention", "versions",	       "temporary", "grace",
+				     "trash_max", "trash_max_entries", "low_space", "protect",
+				     "hold" };
 
 static const struct table_column columns[] = {
 	{ "POLICY", false },
@@ -76,6 +77,10 @@ static char *in_force(const json_t *result, const char *name)
 		return print_format("%s", json_is_true(value) ? "yes" : "no");
 	if (!strcmp(name, "trash_max"))
 		return print_format("%s", number ? print_size((uint64_t)number, text) : "no limit");
+	if (!strcmp(name, "low_space"))
+		return print_format("%s", number ? print_size((uint64_t)number, text) : "off");
+	if (!strcmp(name, "trash_max_entries") && !number)
+		return print_format("no limit");
 	return print_format("%lld", (long long)number);
 }
 
@@ -134,8 +139,7 @@ static char *attribute(const struct arguments *a, const char *name)
 	free(full);
 	quoted = print_quoted(name);
 	cmd_fail(a, EXIT_USAGE,
-		 "%s: no such policy; there are retention, versions, temporary, grace, trash_max, protect, hold",
-		 quoted);
+		 "%s: no such policy; there are " POLICY_NAMES, quoted);
 	return NULL;
 }
 
@@ -199,6 +203,17 @@ static int unset_one(const struct arguments *a, const char *path, const char *na
 	return apply && removexattr(path, full) < 0 ? fail_attribute(a, path, full, errno) : EXIT_DONE;
 }
 
+/* What is the whole store's has its place on the mount point. */
+static int check_place(const struct arguments *a, const char *inner, const char *text)
+{
+	_cleanup_free_ char *name = strndup(text, strcspn(text, "="));
+	_cleanup_free_ char *full = name ? attribute(a, name) : NULL;
+
+	if (!full || !strcmp(inner, "/") || !strchr(text, '=') || !lifecycle_policy_is_stores(full))
+		return EXIT_DONE;
+	return cmd_fail(a, EXIT_USAGE, "%s: is the whole store's; set it on the mount point", name);
+}
+
 /* Looks at all that is asked for before it changes anything. */
 static int each(const struct arguments *a, int (*change)(const struct arguments *a, const char *path,
 							 const char *text, bool apply))
@@ -214,8 +229,11 @@ static int each(const struct arguments *a, int (*change)(const struct arguments 
 		return cmd_fail(a, EXIT_NOT_FOUND,
 				"%s: not inside a mounted ddbfs; give a directory in one", quoted);
 	mount_release(&m);
-	for (i = 1; i < a->count && code == EXIT_DONE; i++)
+	for (i = 1; i < a->count && code == EXIT_DONE; i++) {
 		code = change(a, resolved, a->operands[i], false);
+		if (code == EXIT_DONE)
+			code = check_place(a, inner, a->operands[i]);
+	}
 	if (code != EXIT_DONE)
 		return code;
 	for (i = 1; i < a->count && code == EXIT_DONE; i++)

@@ -57,6 +57,8 @@ START_TEST(doubtful_values_are_refused_with_a_hint)
 		{ "user.ddbfs.versions", "16x", "number" },
 		{ "user.ddbfs.trash_max", "10Z", "unit" },
 		{ "user.ddbfs.trash_max", "9999999999P", "more bytes" },
+		{ "user.ddbfs.trash_max_entries", "10K", "number of entries" },
+		{ "user.ddbfs.low_space", "5%", "unit" },
 		{ "user.ddbfs.protect", "maybe", "yes" },
 		{ "user.ddbfs.colour", "red", "retention" },
 		{ "trusted.ddbfs.colour", "red", "retention" },

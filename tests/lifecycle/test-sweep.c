@@ -541,6 +541,106 @@ FIXTURE_TEST(tree_evicted_in_part_is_never_seen_again)
 	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
 }
 
+FIXTURE_TEST(oldest_entries_go_when_there_are_more_than_the_cap)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	uint64_t tree = make_directory(f, d, "tree");
+	char name[16];
+
+	set_policy(f, d, "user.ddbfs.trash_max_entries", "4");
+	make_files(f, tree, 8);
+	for (int i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		make_file(f, d, name, "x");
+	}
+	fixture_pass(f, HOUR);
+	/* However much went with it, a directory is one entry. */
+	rm_rf(f, d, "tree");
+	for (int i = 0; i < 3; i++) {
+		fixture_pass(f, MINUTE);
+		snprintf(name, sizeof(name), "f%d", i);
+		rm(f, d, name);
+	}
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, d), 4);
+	fixture_pass(f, MINUTE);
+	rm(f, d, "f3");
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, d, "tree"));
+	ck_assert_uint_eq(count_shown(f, d), 4);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 9);
+}
+
+/* ---- the disk below ------------------------------------------------------------------- */
+
+/* A rule that wants so much more than is free. */
+static void want_free(struct fixture *f, int64_t more)
+{
+	struct store_space space;
+	char text[32];
+
+	ck_ok(f, store_space(f->store, &space));
+	snprintf(text, sizeof(text), "%lld", (long long)space.free_bytes + (long long)more);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.low_space", text);
+}
+
+FIXTURE_TEST(little_space_lets_the_oldest_go_where_a_rule_says_so)
+{
+	struct sweep_result swept;
+
+	make_big_file(f, KEY_ID_ROOT, "a", 50000);
+	make_big_file(f, KEY_ID_ROOT, "b", 50000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	sweep(f, &swept);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 2);
+	want_free(f, -100000);
+	sweep(f, &swept);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 2);
+	/* It looks again soon: nothing tells it of the disk. */
+	assert_about(swept.next_due_ns - lifecycle_now_ns(f->life), SECOND);
+	want_free(f, 1000);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 0);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 2);
+}
+
+FIXTURE_TEST(write_without_space_takes_what_was_purged_and_nothing_else)
+{
+	struct place at;
+
+	make_big_file(f, KEY_ID_ROOT, "a", 50000);
+	make_big_file(f, KEY_ID_ROOT, "b", 50000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	ck_assert(!lifecycle_make_room(f->life));
+	at = shown_place(f, KEY_ID_ROOT, "a");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	fixture_pass(f, 2 * SECOND);
+	ck_assert(lifecycle_make_room(f->life));
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_USER), 1);
+	fixture_pass(f, 2 * SECOND);
+	ck_assert(!lifecycle_make_room(f->life));
+	ck_assert(is_shown(f, KEY_ID_ROOT, "b"));
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 0);
+}
+
+FIXTURE_TEST(write_without_space_takes_the_oldest_by_the_rule)
+{
+	make_big_file(f, KEY_ID_ROOT, "a", 50000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	want_free(f, 1000);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "yes");
+	ck_assert(!lifecycle_make_room(f->life));
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "no");
+	fixture_pass(f, 2 * SECOND);
+	ck_assert(lifecycle_make_room(f->life));
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 1);
+}
+
 FIXTURE_TEST(without_a_cap_nothing_is_evicted)
 {
 	for (int i = 0; i < 5; i++) {
@@ -740,6 +840,10 @@ int main(void)
 	tcase_add_test(tcase, emptying_asks_for_rights);
 	tcase_add_test(tcase, oldest_entries_go_when_the_trash_is_over_its_cap);
 	tcase_add_test(tcase, tree_evicted_in_part_is_never_seen_again);
+	tcase_add_test(tcase, oldest_entries_go_when_there_are_more_than_the_cap);
+	tcase_add_test(tcase, little_space_lets_the_oldest_go_where_a_rule_says_so);
+	tcase_add_test(tcase, write_without_space_takes_what_was_purged_and_nothing_else);
+	tcase_add_test(tcase, write_without_space_takes_the_oldest_by_the_rule);
 	tcase_add_test(tcase, without_a_cap_nothing_is_evicted);
 	tcase_add_test(tcase, jump_of_a_year_hides_but_destroys_nothing);
 	tcase_add_test(tcase, confirmed_jump_destroys);
