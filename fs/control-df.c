@@ -1,116 +1,99 @@
 /*
- * control-df.c - "df": what the trash holds and why, added up over all that is
- * in it.
+ * control-df.c - "df": what the store, or a directory, holds and why, and what
+ * comes free.
  *
- * Progress; result live, trash, removed, replaced, purged, due_day, space.
+ * In: path (a live directory; without it, or with the root: the whole store).
+ * Progress; result live, trash, removed, replaced, purged, reclaimable, held,
+ * due_day (each items and bytes), space (of the whole store only).
  */
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "fs/control-internal.h"
 
 #define DAY_NS (86400 * CLOCK_SECOND_NS)
 
-struct sum {
-	int64_t items, bytes;
-};
-
-static void sum_add(struct sum *s, uint64_t bytes)
+static bool show_progress(void *data, uint64_t done)
 {
-	s->items++;
-	s->bytes += (int64_t)bytes;
+	return job_progress(data, done, 0);
 }
 
-struct usage {
-	struct job *job;
-	struct sum removed, replaced, purged, due_day;
-	int64_t tomorrow_ns;
-	uint64_t looked_at;
-};
-
-/* A file with several names counts its bytes once, in the totals; here, where its names are, none. */
-static void add_item(struct usage *u, const struct item *item)
+/* Sums tell of what lies below, also where others may not look: they are its owner's to ask for. */
+static int check_owner(struct job *j, uint64_t directory)
 {
-	const struct deletion *d = &item->deletion;
-	uint64_t bytes = S_ISREG(item->mode) && !(item->flags & ITEM_REFERENCE) ? item->size : 0;
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	int result;
 
-	if (d->cause == ITEM_TEMPORARY)
-		return;
-	if (d->flags & DELETION_PURGED)
-		sum_add(&u->purged, bytes);
-	else if (d->cause == ITEM_REPLACED)
-		sum_add(&u->replaced, bytes);
-	else
-		sum_add(&u->removed, bytes);
-	if (d->destroy_ns <= u->tomorrow_ns)
-		sum_add(&u->due_day, bytes);
+	if (j->actor.uid == 0 || directory == KEY_ID_ROOT)
+		return 0;
+	result = tree_load(job_store(j), directory, &d);
+	return result || d.own.uid == j->actor.uid ? result : -EACCES;
 }
 
-/* One row of TRASH: the item it names, if that is still there and not damaged. */
-static void add_row(struct usage *u, const struct store_row *row)
+static int find_directory(struct job *j, char **ret_path, uint64_t *ret_directory)
 {
-	struct store *s = job_store(u->job);
-	struct store_value value = { 0 };
-	struct trash_row trash;
-	struct item item;
+	_cleanup_(target_release) struct target t = { 0 };
+	int result;
 
-	if (row->damaged || record_decode_trash(store_codec(s), &row->value, &trash))
-		return;
-	if (store_get(s, &trash.key, true, &value) == 0 && record_decode_item(&value, &item) == 0)
-		add_item(u, &item);
-	store_value_release(&value);
-}
-
-static int add_up(struct usage *u)
-{
-	struct store_query q = { 0 };
-	struct store_page page = { .more = true };
-	struct key after;
-	int result = 0;
-
-	key_range_trash(0, UINT64_MAX, &q.range);
-	while (page.more) {
-		store_page_release(&page);
-		result = store_query(job_store(u->job), &q, &page);
-		if (result)
-			return result;
-		for (size_t i = 0; i < page.count; i++)
-			add_row(u, &page.rows[i]);
-		u->looked_at += page.count;
-		after = page.next;
-		q.after = &after;
-		if (job_progress(u->job, u->looked_at, 0)) {
-			result = -EINTR;
-			break;
-		}
+	*ret_directory = KEY_ID_ROOT;
+	if (!json_object_get(j->request, "path") && !json_object_get(j->request, "path_hex"))
+		return 0;
+	result = job_target(j, "path", false, ret_path, &t);
+	if (result)
+		return result;
+	if (t.kind != TARGET_DIRECTORY) {
+		job_error(j, CONTROL_USAGE, *ret_path, "not a directory outside of the trash; give one");
+		return -EINVAL;
 	}
-	store_page_release(&page);
+	*ret_directory = t.directory;
+	return 0;
+}
+
+static json_t *usage_to_json(const struct usage *u)
+{
+	const struct {
+		const char *key;
+		const struct usage_amount *amount;
+	} amounts[] = {
+		{ "live", &u->live },	    { "trash", &u->trash },
+		{ "removed", &u->removed }, { "replaced", &u->replaced },
+		{ "purged", &u->purged },   { "reclaimable", &u->reclaimable },
+		{ "held", &u->held },	    { "due_day", &u->due },
+	};
+	json_t *result = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(amounts); i++)
+		json_object_set_new(result, amounts[i].key,
+				    job_amount(amounts[i].amount->items, amounts[i].amount->bytes));
 	return result;
 }
 
 void job_df(struct job *j)
 {
-	struct usage u = { .job = j, .tomorrow_ns = store_now_ns(job_store(j)) + DAY_NS };
-	int64_t c[STORE_COUNTERS_MAX] = { 0 };
+	int64_t tomorrow_ns = store_now_ns(job_store(j)) + DAY_NS;
+	_cleanup_free_ char *path = NULL;
+	uint64_t directory;
+	struct usage usage;
 	json_t *result;
-	int error = record_get_counters(job_store(j), c);
+	int error;
 
+	if (find_directory(j, &path, &directory))
+		return;
+	error = check_owner(j, directory);
+	if (error == -EACCES) {
+		job_error(j, CONTROL_FAILED, path, "not permitted; only its owner or root can");
+		return;
+	}
 	if (!error)
-		error = add_up(&u);
+		error = lifecycle_usage(job_lifecycle(j), directory, tomorrow_ns, show_progress, j,
+					&usage);
 	if (error == -EINTR) {
-		job_error(j, CONTROL_INTERRUPTED, NULL, "interrupted");
-		return;
+		job_error(j, CONTROL_INTERRUPTED, path, "interrupted");
+	} else if (error) {
+		job_error_errno(j, path, error);
+	} else {
+		result = usage_to_json(&usage);
+		if (directory == KEY_ID_ROOT)
+			json_object_set_new(result, "space", job_space(j));
+		job_result(j, CONTROL_DONE, result);
 	}
-	if (error) {
-		job_error_errno(j, NULL, error);
-		return;
-	}
-	result = json_pack("{so so so so so so so*}", "live",
-			   job_amount(c[COUNTER_LIVE_ITEMS], c[COUNTER_LIVE_BYTES]), "trash",
-			   job_amount(c[COUNTER_TRASH_ITEMS], c[COUNTER_TRASH_BYTES]), "removed",
-			   job_amount(u.removed.items, u.removed.bytes), "replaced",
-			   job_amount(u.replaced.items, u.replaced.bytes), "purged",
-			   job_amount(u.purged.items, u.purged.bytes), "due_day",
-			   job_amount(u.due_day.items, u.due_day.bytes), "space", job_space(j));
-	job_result(j, CONTROL_DONE, result);
 }

@@ -158,11 +158,11 @@ void job_policy(struct job *j)
 		job_error_errno(j, path, error);
 		return;
 	}
-	result = json_pack("{sI sI sI sI sI sI sI sb sb}", "retention_ns", (json_int_t)p.retention_ns,
-			   "versions", (json_int_t)p.versions, "temporary_ns",
-			   (json_int_t)p.temporary_ns, "grace_ns", (json_int_t)p.grace_ns, "trash_max",
-			   (json_int_t)p.trash_max, "trash_max_entries",
-			   (json_int_t)p.trash_max_entries, "low_space",
+	result = json_pack("{sI sI sI sI sI sI sI sb sb}", "retention_ns",
+			   (json_int_t)p.retention_ns, "versions", (json_int_t)p.versions,
+			   "temporary_ns", (json_int_t)p.temporary_ns, "grace_ns",
+			   (json_int_t)p.grace_ns, "trash_max", (json_int_t)p.trash_max,
+			   "trash_max_entries", (json_int_t)p.trash_max_entries, "low_space",
 			   (json_int_t)p.low_space, "protect", p.protect, "hold", p.hold);
 	bytes_to_json(result, "path", path);
 	job_result(j, CONTROL_DONE, result);

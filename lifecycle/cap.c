@@ -54,8 +54,9 @@ static struct cap *cap_in_force(struct lifecycle *l, const struct rules *rules, 
 
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole)
 {
-	uint64_t amounts[CAP_UNITS] = { [CAP_BYTES] = S_ISREG(item->mode) ? item->size : 0,
-					[CAP_ENTRIES] = 1 };
+	uint64_t amounts[CAP_UNITS] = {
+		[CAP_BYTES] = S_ISREG(item->mode) ? item->size : 0, [CAP_ENTRIES] = 1
+	};
 
 	for (unsigned unit = 0; unit < CAP_UNITS; unit++) {
 		struct cap *cap = cap_in_force(l, rules, (enum cap_unit)unit);

@@ -418,6 +418,30 @@ bool lifecycle_policy_is_stores(const char *xattr);
 int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
 			   const char **ret_hint);
 
+/* ---- usage -------------------------------------------------------------- */
+
+struct usage_amount {
+	int64_t items, bytes;
+};
+struct usage {
+	struct usage_amount live;
+	struct usage_amount trash; /* = removed + replaced + purged = reclaimable + held */
+	struct usage_amount removed, replaced;
+	struct usage_amount purged; /* by hand, in their grace */
+	struct usage_amount reclaimable; /* emptying it would give back */
+	struct usage_amount held;
+	struct usage_amount due; /* what goes by itself until the time asked for */
+};
+/*
+ * What is in and below a live directory, KEY_ID_ROOT: the whole store. Everything
+ * counts as what it is to its user: what lies in a deleted directory as deleted.
+ * Long; takes no lock, so that what changes meanwhile may be missed or counted
+ * twice. 0, -EINTR (`progress`, which may be NULL, returned true), -EROFS (in
+ * the trash), negative errno.
+ */
+int lifecycle_usage(struct lifecycle *l, uint64_t directory, int64_t due_before_ns,
+		    bool (*progress)(void *data, uint64_t done), void *data, struct usage *ret_usage);
+
 /* ---- facts -------------------------------------------------------------- */
 
 /*

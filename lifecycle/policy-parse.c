@@ -194,8 +194,7 @@ int policy_parse_value(const char *xattr, const char *text, size_t size,
 	int result;
 
 	if (policy_value_of(xattr, &which))
-		return refuse(ret_hint,
-			      "the policies are " POLICY_NAMES);
+		return refuse(ret_hint, "the policies are " POLICY_NAMES);
 	*ret_which = which;
 	switch (which) {
 	case POLICY_RETENTION:

@@ -103,6 +103,19 @@ int room_keep(struct lifecycle *l, uint64_t *budget, struct destroyed *total, in
 	return result;
 }
 
+/* Whether there was nothing to be had a moment ago, and nothing was purged since. By room.mutex. */
+static bool was_in_vain(struct lifecycle *l, int64_t now_ns)
+{
+	bool none;
+
+	if (!l->room.in_vain_boot_ns || now_ns - l->room.in_vain_boot_ns >= LOOK_NS)
+		return false;
+	lifecycle_lock(l);
+	none = l->room.no_purged;
+	lifecycle_unlock(l);
+	return none;
+}
+
 /* By room.mutex. True: something went. */
 static bool make_for_write(struct lifecycle *l)
 {
@@ -110,7 +123,7 @@ static bool make_for_write(struct lifecycle *l)
 	struct destroyed total = { 0 };
 	uint64_t limit, bytes, budget = WRITE_BUDGET;
 
-	if (l->room.in_vain_boot_ns && now_ns - l->room.in_vain_boot_ns < LOOK_NS)
+	if (was_in_vain(l, now_ns))
 		return false;
 	if (low_space(l, &limit) || missing(l, limit, &bytes))
 		return false;

@@ -200,7 +200,7 @@ const struct clock *store_clock(const struct store *s);
 struct store_space {
 	uint64_t total_bytes; /* of the file system below */
 	uint64_t free_bytes; /* what ordinary writes may still use, the reserve taken off */
-	uint64_t used_bytes; /* by this store */
+	uint64_t used_bytes; /* of the file system below, by whoever uses it */
 	uint64_t reserve_bytes;
 };
 

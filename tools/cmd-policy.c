@@ -19,9 +19,9 @@
 
 #define VALUE_MAX 256
 
-static const char *const names[] = { "retention", "versions",	       "temporary", "grace",
-				     "trash_max", "trash_max_entries", "low_space", "protect",
-				     "hold" };
+static const char *const names[] = { "retention", "versions",  "temporary",
+				     "grace",	  "trash_max", "trash_max_entries",
+				     "low_space", "protect",   "hold" };
 
 static const struct table_column columns[] = {
 	{ "POLICY", false },
@@ -138,8 +138,7 @@ static char *attribute(const struct arguments *a, const char *name)
 		return full;
 	free(full);
 	quoted = print_quoted(name);
-	cmd_fail(a, EXIT_USAGE,
-		 "%s: no such policy; there are " POLICY_NAMES, quoted);
+	cmd_fail(a, EXIT_USAGE, "%s: no such policy; there are " POLICY_NAMES, quoted);
 	return NULL;
 }
 

@@ -158,7 +158,11 @@ const struct command command_table[] = {
 		.name = "df",
 		.operands = "[PATH]",
 		.max = 1,
-		.summary = "what uses the store's space, and what comes free when",
+		.summary = "what uses the space of the store, or of the directory PATH, and what comes free",
+		.text = "Without PATH, or with the mount point, of the whole store; of another directory, with all in and below it, "
+			"for its owner and root. Live files; the trash and why it is there; what of it emptying would give back; "
+			"what goes by itself within a day. What lies in a directory that was moved into the trash is trash. A file "
+			"with several names is shared out among them.",
 		.run = cmd_df,
 		TAKES(OPTION_JSON),
 	},
