@@ -13,6 +13,7 @@
 #define QUICK_BYTES 32768 /* reads and writes up to here are served by the leader */
 #define SEEK_DATA_WHENCE 3 /* SEEK_DATA, SEEK_HOLE as the kernel numbers them */
 #define SEEK_HOLE_WHENCE 4
+#define FLUSHES_MAX 8 /* threads that wait in seek_flush */
 
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -119,21 +120,89 @@ void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t
 					(uint64_t)length));
 }
 
+/* ---- holes -------------------------------------------------------------------------- */
+
+static int seek_store(struct fs *fs, const struct node *node, uint64_t offset, bool data,
+		      uint64_t *ret_found)
+{
+	return file_seek(fs->namei, &fs->locator, node->id, offset, data, ret_found);
+}
+
+/* All of the file is data: always a right answer, if not the best. */
+static int seek_dense(struct fs *fs, struct node *node, uint64_t offset, bool data, uint64_t *ret_found)
+{
+	struct inode i = { 0 };
+	uint64_t size;
+	int result = ops_load(fs, node, true, &i);
+
+	if (result)
+		return result;
+	size = i.item.size;
+	inode_release(&i);
+	if (offset >= size)
+		return -ENXIO;
+	*ret_found = data ? offset : size;
+	return 0;
+}
+
+/* The hole that an answer of the store rests on; *ret_to of 0: up to the end. False: on none. */
+static bool seek_hole_of(struct fs *fs, const struct node *node, uint64_t offset, bool data,
+			 int result, uint64_t found, uint64_t *ret_from, uint64_t *ret_to)
+{
+	uint64_t next;
+
+	if (result && !(data && result == -ENXIO))
+		return false;
+	*ret_from = data ? offset : found;
+	*ret_to = data && result == 0 ? found : 0;
+	if (!data && seek_store(fs, node, found, true, &next) == 0)
+		*ret_to = next;
+	return *ret_to == 0 || *ret_to > *ret_from;
+}
+
+/*
+ * What a shared map wrote over a hole is in the kernel's pages alone until it
+ * writes them back, and for LSEEK it does not: so it is made to, for the hole.
+ * Elsewhere no request may notify (README); here the kernel holds no page and
+ * no directory meanwhile, and another thread serves those writes. Enough of
+ * them must be left for that: false if many wait here already.
+ */
+static bool seek_flush(struct fs *fs, const struct node *node, uint64_t from, uint64_t to)
+{
+	bool few = atomic_fetch_add(&fs->flushes, 1) < FLUSHES_MAX;
+
+	if (few) {
+		loop_yield(fs->loop);
+		fuse_lowlevel_notify_inval_inode(fs->session, node->node, (off_t)from,
+						 to ? (off_t)(to - from) : 0);
+	}
+	atomic_fetch_sub(&fs->flushes, 1);
+	return few;
+}
+
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
+	bool data = whence == SEEK_DATA_WHENCE;
+	uint64_t found = 0, from, to;
 	struct node node;
-	uint64_t found;
+	int result;
 
 	/* With the writeback cache the kernel has bytes we do not know of: it then takes the file to be all data. */
 	OPS_TRY(req, fs->options->writeback ? -ENOSYS : 0);
-	OPS_TRY(req, whence == SEEK_DATA_WHENCE || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
+	OPS_TRY(req, data || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
 	OPS_TRY(req, ops_file(fs, ino, false, &node));
 	OPS_TRY(req, ops_is_control(&node) ? -ENXIO : 0);
-	OPS_TRY(req, file_seek(fs->namei, &fs->locator, node.id, (uint64_t)offset,
-			       whence == SEEK_DATA_WHENCE, &found));
+	result = seek_store(fs, &node, (uint64_t)offset, data, &found);
+	if (seek_hole_of(fs, &node, (uint64_t)offset, data, result, found, &from, &to))
+		result = seek_flush(fs, &node, from, to) ?
+				 seek_store(fs, &node, (uint64_t)offset, data, &found) :
+				 seek_dense(fs, &node, (uint64_t)offset, data, &found);
+	OPS_TRY(req, result);
 	fuse_reply_lseek(req, (off_t)found);
 }
+
+/* ---- copies ------------------------------------------------------------------------- */
 
 void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset,
 			 struct fuse_file_info *in_fi, fuse_ino_t out, off_t out_offset,

@@ -34,6 +34,7 @@ struct fs {
 	struct notifier *notifier;
 	struct file_locator locator; /* node_locate */
 	atomic_uint handles; /* directories open now */
+	atomic_uint flushes; /* threads waiting for pages of the kernel: seek_flush */
 	uint32_t uid; /* who mounted: owner of /.ddbfs */
 	uint32_t gid;
 	int64_t mounted_ns; /* times of /.ddbfs */

@@ -272,6 +272,7 @@ static void chunk_write_zeros(struct overlay *o, struct overlay_chunk *chunk, ui
 struct overlay_units overlay_chunk_units(const struct overlay_chunk *chunk, uint32_t limit)
 {
 	struct overlay_units units = { .kept = BODY_UNITS_ALL };
+	uint32_t shown = util_min(chunk->limit, limit); /* from here on the base is zeros anyway */
 	uint32_t zeros_from = 0, zeros_to = 0; /* zeros that follow each other */
 
 	for (const struct overlay_extent *i = chunk->extents; i && i->offset < limit; i = i->next) {
@@ -285,7 +286,8 @@ struct overlay_units overlay_chunk_units(const struct overlay_chunk *chunk, uint
 		if (i->offset != zeros_to)
 			zeros_from = i->offset;
 		zeros_to = end;
-		units.kept &= (uint8_t)~body_units_covered(zeros_from, zeros_to);
+		units.kept &= (uint8_t)~body_units_covered(
+			zeros_from, zeros_to < shown ? zeros_to : BODY_CHUNK_SIZE);
 	}
 	return units;
 }

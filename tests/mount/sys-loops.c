@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -320,5 +321,26 @@ int loop_unlink_by_threads(char **a)
 	}
 	free(names);
 	printf("%d\n", removed);
+	return 0;
+}
+
+int loop_copy_while_mapped(char **a)
+{
+	size_t size = strtoul(a[2], NULL, 0), at = strtoul(a[3], NULL, 0);
+	char *cp[] = { (char[]){ "cp" }, a[0], a[1], NULL };
+	int fd = open(a[0], O_RDWR | O_CREAT, 0644);
+	char *map;
+	pid_t child;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		return sys_answer(-1);
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return sys_answer(-1);
+	memcpy(map + at, "mapped", 6);
+	/* Not fork: a child that leaves its copy of the map writes it back. */
+	if (posix_spawnp(&child, "cp", NULL, NULL, cp, environ))
+		return sys_answer(-1);
+	puts(joined(child) ? "failed" : "ok");
 	return 0;
 }

@@ -348,6 +348,7 @@ static const struct verb {
 	{ "write", 3, do_write },
 	/* sys-loops.c */
 	{ "append", 3, loop_append },
+	{ "copy-while-mapped", 4, loop_copy_while_mapped },
 	{ "deep", 3, loop_deep },
 	{ "lock", 2, loop_lock },
 	{ "make", 3, loop_make },

@@ -11,6 +11,8 @@ int sys_answer(long result); /* prints `ok` or the name of errno; returns 0 */
 
 /* append FILE PROCESSES LINES: each process appends whole lines `PROCESS LINE`. */
 int loop_append(char **a);
+/* copy-while-mapped FILE COPY SIZE OFFSET: cp of a hole of SIZE while a map of it holds bytes at OFFSET. */
+int loop_copy_while_mapped(char **a);
 /* deep DIR DEPTH make|remove: nested directories `d`, by relative steps. Prints the depth reached. */
 int loop_deep(char **a);
 /* lock FILE flock|posix: another process must wait for, then get, an exclusive lock. */
