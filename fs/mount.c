@@ -116,9 +116,25 @@ static bool has_option(const char *options, const char *wanted)
 	return false;
 }
 
-/* The caller's come last: `suid`, `dev` and the like overrule our defaults. */
+/*
+ * Whether nobody gets in but root, to whom the kernel's checks of mode and owner grant everything. Then it
+ * is not made to check (default_permissions): for that it must know mode and owner of a directory, and
+ * asks for them again after each change of a name in it, a round trip for every unlink(2) and two for some
+ * renames. What is left to check, execution of files that nobody may execute, it does itself, and
+ * access(2) asks us.
+ */
+static bool is_roots_alone(const struct fs_options *options)
+{
+	return getuid() == 0 && geteuid() == 0 && !options->acl &&
+	       !has_option(options->fuse_options, "allow_other") &&
+	       !has_option(options->fuse_options, "allow_root");
+}
+
+/* The caller's come last: `suid`, `dev`, `default_permissions` and the like overrule our defaults. */
 static int make_arguments(const struct fs_options *options, struct fuse_args *args)
 {
+	const char *ours = is_roots_alone(options) ? "subtype=ddbfs,nosuid,nodev" :
+						     "subtype=ddbfs,nosuid,nodev,default_permissions";
 	_cleanup_free_ char *source = NULL;
 	_cleanup_free_ char *text = NULL;
 	bool failed = fuse_opt_add_arg(args, "ddbfs") != 0;
@@ -128,7 +144,7 @@ static int make_arguments(const struct fs_options *options, struct fuse_args *ar
 		return -ENOMEM;
 	}
 	failed = failed ||
-		 fuse_opt_add_opt(&text, "subtype=ddbfs,default_permissions,nosuid,nodev") != 0 ||
+		 fuse_opt_add_opt(&text, ours) != 0 ||
 		 fuse_opt_add_opt_escaped(&text, source) != 0 ||
 		 (options->fuse_options && options->fuse_options[0] &&
 		  fuse_opt_add_opt(&text, options->fuse_options) != 0) ||

@@ -4,7 +4,9 @@
 #include <linux/xattr.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include "fs/access.h"
 #include "fs/ops.h"
 #include "fs/view-control.h"
 
@@ -88,6 +90,29 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (node.detached)
 		inode.nlink = 0;
 	reply_attributes(req, &inode, trash || node.detached);
+	inode_release(&inode);
+}
+
+/*
+ * access(2) and chdir(2), where the kernel does not check modes itself: on a mount that only root may
+ * enter (mount.c). Writing in a view is granted as it would be elsewhere, and refused when it is tried.
+ */
+void ops_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct fs *fs = session_fs(req);
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct actor actor = { .uid = ctx->uid, .gid = ctx->gid };
+	struct inode inode;
+	struct node node;
+	bool trash;
+
+	OPS_TRY(req, node_get(fs->nodes, ino, &node));
+	if (ops_is_control(&node)) {
+		reply_result(req, node.directory || !(mask & X_OK) ? 0 : -EACCES);
+		return;
+	}
+	OPS_TRY(req, load_shown(fs, &node, &inode, &trash));
+	reply_result(req, access_mode(&actor, inode.item.mode, inode.item.uid, inode.item.gid, mask));
 	inode_release(&inode);
 }
 

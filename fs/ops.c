@@ -224,6 +224,7 @@ const struct fuse_lowlevel_ops session_ops = {
 	.ioctl = ops_ioctl,
 	.getattr = ops_getattr,
 	.setattr = ops_setattr,
+	.access = ops_access,
 	.readlink = ops_readlink,
 	.getxattr = ops_getxattr,
 	.listxattr = ops_listxattr,

@@ -85,6 +85,7 @@ void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
 /* ---- attributes: ops-attr.c --------------------------------------------------------- */
 
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_access(fuse_req_t req, fuse_ino_t ino, int mask);
 void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		 struct fuse_file_info *fi);
 void ops_readlink(fuse_req_t req, fuse_ino_t ino);

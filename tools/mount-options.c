@@ -43,6 +43,8 @@ static const struct mount_option table[] = {
 	{ "log=", LOG, "as --log" },
 	{ "passphrase-file=", PASSPHRASE_FILE, "as --passphrase-file" },
 	{ "key-file=", KEY_FILE, "as --key-file" },
+	{ "default_permissions", KERNEL,
+	  "the kernel checks modes and owners also where only root gets in (as it always does otherwise)" },
 	{ "noatime", KERNEL, "access times stay as they are" },
 	{ "noexec", KERNEL, "no program on it runs" },
 	{ "suid", KERNEL, "set-id bits count (root only; nosuid is the default)" },
@@ -58,7 +60,6 @@ static const struct mount_option table[] = {
 	{ "relatime", IGNORED, NULL },
 	{ "strictatime", IGNORED, NULL },
 	{ "nodiratime", IGNORED, NULL },
-	{ "default_permissions", IGNORED, NULL }, /* always so */
 	{ "defaults", IGNORED, NULL },
 	{ "auto", IGNORED, NULL },
 	{ "noauto", IGNORED, NULL },
