@@ -63,8 +63,8 @@ static bool choose(void *data, const struct batch *batch)
 	if (c->wanted ? batch->seq != c->wanted :
 			batch->undone || (c->same_session && batch->session != c->session))
 		return false;
-	/* The grace of a purge may be over: then the one before is meant. */
-	if (!c->wanted && batch->purge) {
+	/* The grace of a purge may be over: then the one before is meant. One that is all back was to be marked so, when an undo ended. */
+	if (!c->wanted && batch->purge && (!batch->count || batch->restored < batch->count)) {
 		int left = batch_rows(c->l, batch, USABLE_ROWS, stop_at_first, NULL);
 
 		if (left <= 0) {

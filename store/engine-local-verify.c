@@ -47,6 +47,7 @@ static int check_row(struct walk *w, const struct index_row *row)
 {
 	struct key_parts parts;
 	struct value_head head;
+	int r;
 
 	if (w->last.size && !is_after(row, &w->last))
 		return say(w, "keys of the database are out of order");
@@ -54,8 +55,11 @@ static int check_row(struct walk *w, const struct index_row *row)
 	buffer_append(&w->last, row->key, row->key_size);
 	if (key_parse(&w->codec, row->key, row->key_size, &parts) < 0)
 		return say(w, "the database has a key that no program wrote");
-	if (index_get(w->again, row->key, row->key_size, 0, &w->value) != 0 ||
-	    w->value.size != row->value_size || memcmp(w->value.bytes, row->value, row->value_size))
+	r = index_get(w->again, row->key, row->key_size, 0, &w->value);
+	if (r == -ENOMEM)
+		return r;
+	if (r != 0 || w->value.size != row->value_size ||
+	    memcmp(w->value.bytes, row->value, row->value_size))
 		return say(w, "an item of the database cannot be found by its key");
 	w->count++;
 	if (row->value_size < VALUE_HEAD_SIZE || !value_key_holds(row->key, row->key_size, row->value))

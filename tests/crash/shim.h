@@ -40,6 +40,8 @@ const char *shim_call_name(enum shim_call call);
 
 /* Watches the files below `directory` (no trailing slash). Before any thread. */
 void shim_watch(const char *directory);
+/* Syncs of watched files are counted and may fail, but nothing is waited for: only power loss would tell. */
+void shim_skip_syncs(void);
 
 struct shim_fault {
 	uint64_t at; /* the n-th call of a kind in `calls` (from 1), counted from shim_arm on; 0 = none */
@@ -78,8 +80,10 @@ struct shim_record {
 	uint8_t bytes[];
 };
 
-/* Memory shared with child processes that are forked afterwards. */
+/* Memory shared with child processes that are forked afterwards. A log there was before is gone. */
 void shim_log_start(size_t max);
+/* This process, and those it forks from now on, add nothing to it. */
+void shim_log_read_only(void);
 /* What the process knows by now: for the log only. */
 void shim_note(uint64_t value);
 /* Ends the process, but between a call and its record: what was done and not logged the next one would build on. */

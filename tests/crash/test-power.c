@@ -21,181 +21,21 @@
 #include <unistd.h>
 
 #include "store/util.h"
+#include "tests/crash/disk.h"
 #include "tests/crash/files.h"
 #include "tests/crash/plan.h"
 #include "tests/crash/shim.h"
 #include "tests/lib/test.h"
 
-#define FILES_MAX 512
-#define SECTOR 512
 #define LOG_MAX (UINT64_C(2) << 30)
 
 #define NOTE_SYNCED (UINT64_C(1) << 32) /* added to the number of transactions that are durable */
 
-/* A file as the disk has it, and what was done to it since. */
-struct disk_file {
-	char path[32];
-	bool exists;
-	struct buffer bytes;
-	const struct shim_record **pending;
-	size_t count;
-	size_t capacity;
-};
-
 static char original[4100], state[4100];
-static struct disk_file disk[FILES_MAX];
-static size_t disk_count;
+static struct disk disk;
 static uint64_t seed;
 static uint64_t acknowledged, synced;
 static unsigned long tried, rewritten, recovered;
-
-/* ---- the disk ------------------------------------------------------------------ */
-
-static struct disk_file *disk_find(const char *path)
-{
-	for (size_t i = 0; i < disk_count; i++)
-		if (!strcmp(disk[i].path, path))
-			return &disk[i];
-	ck_assert_uint_lt(disk_count, FILES_MAX);
-	ck_assert_uint_lt(strlen(path), sizeof(disk[0].path));
-	strcpy(disk[disk_count].path, path);
-	return &disk[disk_count++];
-}
-
-static void read_whole(const char *path, struct buffer *b)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(fstat(fd, &st), 0);
-	ck_assert_int_eq(read(fd, buffer_append(b, NULL, (size_t)st.st_size), (size_t)st.st_size),
-			 st.st_size);
-	close(fd);
-}
-
-/* The store as it was made: all of it was synced. */
-static void disk_begin(void)
-{
-	struct store_files files;
-
-	for (size_t i = 0; i < disk_count; i++) {
-		buffer_release(&disk[i].bytes);
-		free(disk[i].pending);
-	}
-	memset(disk, 0, sizeof(disk));
-	disk_count = 0;
-	files_list(original, &files);
-	for (size_t i = 0; i < files.count; i++) {
-		struct disk_file *f = disk_find(files.items[i].path);
-		char path[4500];
-
-		snprintf(path, sizeof(path), "%s/%s", original, f->path);
-		f->exists = true;
-		read_whole(path, &f->bytes);
-	}
-	files_release(&files);
-}
-
-static void grow(struct buffer *b, size_t size)
-{
-	size_t old = b->size;
-
-	if (size <= old)
-		return;
-	buffer_append(b, NULL, size - old);
-	memset(b->bytes + old, 0, size - old);
-}
-
-static void apply_bytes(struct buffer *b, uint64_t offset, const uint8_t *bytes, uint64_t size)
-{
-	grow(b, offset + size);
-	memcpy(b->bytes + offset, bytes, size);
-}
-
-static bool is_write(const struct shim_record *r)
-{
-	return r->kind == SHIM_LOG_WRITE || r->kind == SHIM_LOG_WRITE_SYNCED;
-}
-
-static void apply(struct buffer *b, const struct shim_record *r)
-{
-	if (is_write(r)) {
-		apply_bytes(b, r->offset, r->bytes, r->size);
-	} else if (r->kind == SHIM_LOG_PUNCH) {
-		uint64_t end = util_min(r->offset + r->size, (uint64_t)b->size);
-
-		if (r->offset < end)
-			memset(b->bytes + r->offset, 0, end - r->offset);
-	} else if (r->kind == SHIM_LOG_TRUNCATE) {
-		grow(b, r->offset);
-		b->size = r->offset;
-	}
-}
-
-static bool is_of_directory(const struct shim_record *r)
-{
-	return r->kind == SHIM_LOG_CREATE || r->kind == SHIM_LOG_REMOVE;
-}
-
-static bool is_in(const char *path, const char *directory)
-{
-	const char *slash = strrchr(path, '/');
-	size_t size = slash ? (size_t)(slash - path) : 0;
-
-	return strlen(directory) == size && !memcmp(path, directory, size);
-}
-
-/* What was pending when a sync began, and is of its kind, is on the disk. */
-static void make_durable(struct disk_file *f, const struct shim_record *sync)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < f->count; i++) {
-		const struct shim_record *r = f->pending[i];
-
-		if (is_of_directory(r) != (sync->kind == SHIM_LOG_SYNC_DIRECTORY) ||
-		    !shim_log_before(r, sync))
-			f->pending[kept++] = r;
-		else if (is_of_directory(r))
-			f->exists = r->kind == SHIM_LOG_CREATE;
-		else
-			apply(&f->bytes, r);
-	}
-	f->count = kept;
-}
-
-static void disk_step(const struct shim_record *r)
-{
-	struct disk_file *f;
-
-	if (r->kind == SHIM_LOG_NOTE) {
-		if (r->offset >= NOTE_SYNCED)
-			synced = r->offset - NOTE_SYNCED;
-		else
-			acknowledged = r->offset;
-		return;
-	}
-	if (r->kind == SHIM_LOG_SYNC_DIRECTORY) {
-		for (size_t i = 0; i < disk_count; i++)
-			if (is_in(disk[i].path, shim_log_path(r)))
-				make_durable(&disk[i], r);
-		return;
-	}
-	f = disk_find(shim_log_path(r));
-	if (r->kind == SHIM_LOG_SYNC) {
-		make_durable(f, r);
-		return;
-	}
-	/* Durable by itself, whatever became of what came before; what is pending was written earlier. */
-	if (r->kind == SHIM_LOG_WRITE_SYNCED)
-		apply(&f->bytes, r);
-	if (f->count == f->capacity) {
-		f->capacity = 2 * f->capacity + 64;
-		f->pending = reallocarray(f->pending, f->capacity, sizeof(*f->pending));
-	}
-	f->pending[f->count++] = r;
-}
 
 /* ---- the work ----------------------------------------------------------------- */
 
@@ -269,7 +109,7 @@ static void run_history(const struct history *h)
 	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 1 << 20 };
 	files_remove(original);
 	ck_assert_int_eq(store_create(original, &options), 0);
-	disk_begin();
+	disk_begin(&disk, original);
 	shim_log_start(LOG_MAX);
 	for (unsigned life = 0; life < util_max(h->lives, 1u); life++) {
 		int status;
@@ -284,78 +124,6 @@ static void run_history(const struct history *h)
 }
 
 /* ---- states ---------------------------------------------------------------------- */
-
-enum variant {
-	VARIANT_ALL, /* as if only the process had ended */
-	VARIANT_NONE,
-	VARIANT_SOME, /* of each file some calls */
-	VARIANT_TORN, /* and of each write some sectors */
-	VARIANTS,
-};
-
-static bool chosen(unsigned percent)
-{
-	return files_random(&seed) % 100 < percent;
-}
-
-static void apply_torn(struct buffer *b, const struct shim_record *r, unsigned percent)
-{
-	for (uint64_t at = 0; at < r->size;) {
-		uint64_t size = util_min(SECTOR - (r->offset + at) % SECTOR, r->size - at);
-
-		if (chosen(percent))
-			apply_bytes(b, r->offset + at, r->bytes + at, size);
-		at += size;
-	}
-}
-
-static void write_state_file(const struct disk_file *f, const struct buffer *b)
-{
-	char path[sizeof(state) + 70000];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", state, f->path);
-	fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(pwrite(fd, b->bytes, b->size, 0), (ssize_t)b->size);
-	close(fd);
-}
-
-static void build_file(const struct disk_file *f, enum variant variant, unsigned percent)
-{
-	struct buffer b = { 0 };
-	bool exists = f->exists;
-
-	buffer_append(&b, f->bytes.bytes, f->bytes.size);
-	for (size_t i = 0; i < f->count; i++) {
-		const struct shim_record *r = f->pending[i];
-		bool take = r->kind == SHIM_LOG_WRITE_SYNCED || variant == VARIANT_ALL ||
-			    (variant != VARIANT_NONE && chosen(percent));
-
-		if (is_of_directory(r))
-			exists = take ? r->kind == SHIM_LOG_CREATE : exists;
-		else if (take && variant == VARIANT_TORN && r->kind == SHIM_LOG_WRITE)
-			apply_torn(&b, r, percent);
-		else if (take)
-			apply(&b, r);
-	}
-	if (exists)
-		write_state_file(f, &b);
-	buffer_release(&b);
-}
-
-static void build_state(enum variant variant)
-{
-	static const unsigned percents[] = { 10, 50, 90, 97 };
-	char path[4500];
-
-	files_remove(state);
-	ck_assert_int_eq(mkdir(state, 0700), 0);
-	snprintf(path, sizeof(path), "%s/segments", state);
-	ck_assert_int_eq(mkdir(path, 0700), 0);
-	for (size_t i = 0; i < disk_count; i++)
-		build_file(&disk[i], variant, percents[files_random(&seed) % ARRAY_SIZE(percents)]);
-}
 
 static uint64_t check(struct store *s)
 {
@@ -429,13 +197,13 @@ static void check_recovery(void)
 	check_use();
 }
 
-static void check_state(enum variant variant)
+static void check_state(enum disk_variant variant)
 {
 	uint64_t known = acknowledged;
 	struct store *s;
 
 	tried++;
-	build_state(variant);
+	disk_build(&disk, state, variant, &seed);
 	s = open_or_die(state, &(struct store_open_options){ .read_only = true });
 	check(s);
 	ck_assert_int_eq(store_close(s), 0);
@@ -446,21 +214,37 @@ static void check_state(enum variant variant)
 	acknowledged = known;
 }
 
+/* What is known of the work, or one more call for the disk. */
+static void take(const struct shim_record *r)
+{
+	if (r->kind != SHIM_LOG_NOTE)
+		disk_step(&disk, r);
+	else if (r->offset >= NOTE_SYNCED)
+		synced = r->offset - NOTE_SYNCED;
+	else
+		acknowledged = r->offset;
+}
+
 static void check_history(const struct history *h, unsigned long states)
 {
 	const struct shim_record *r = NULL;
 	unsigned long records = 0, at = 0, first = tried;
 
 	run_history(h);
+	/* From here on nothing is lost. */
+	ck_assert_int_eq(mkdir(state, 0700), 0);
+	shim_log_read_only();
+	shim_watch(state);
+	shim_skip_syncs();
 	while ((r = shim_log_next(r)))
 		records++;
 	acknowledged = synced = 0;
 	while ((r = shim_log_next(r))) {
-		disk_step(r);
+		take(r);
 		at++;
 		/* Evenly over the history. */
 		while (tried - first < states * at / records)
-			check_state(tried % VARIANTS);
+			check_state(tried % DISK_VARIANTS);
 	}
 }
 
