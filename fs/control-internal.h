@@ -113,6 +113,7 @@ int job_may_list(struct job *j, uint64_t directory);
 
 /* ---- verbs; each ends with a result or an error ------------------------------ */
 
+void job_apply(struct job *j);
 void job_batches(struct job *j);
 void job_clock_accept(struct job *j);
 void job_df(struct job *j);

@@ -1,10 +1,9 @@
 /*
- * control-status.c - "status" and "policy": what is; and the text of
- * `/.ddbfs/stats`.
+ * control-status.c - "status": what is; and the text of `/.ddbfs/stats`.
  *
  * status: result version, store, mount_point, pid, trash_name, read_only,
  * retention_ns, live, trash, destroyed, restored, next_due_ns, space, engine,
- * clock. policy: in path; result the policies in force.
+ * clock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -134,37 +133,6 @@ void job_status(struct job *j)
 	json_object_set_new(result, "space", job_space(j));
 	json_object_set_new(result, "engine", engine_to_json(j));
 	json_object_set_new(result, "clock", clock_to_json(j));
-	job_result(j, CONTROL_DONE, result);
-}
-
-/* ---- policy ------------------------------------------------------------------------ */
-
-void job_policy(struct job *j)
-{
-	_cleanup_(target_release) struct target t = { 0 };
-	_cleanup_free_ char *path = NULL;
-	struct policy p;
-	json_t *result;
-	int error;
-
-	if (job_target(j, "path", false, &path, &t))
-		return;
-	if (t.kind != TARGET_DIRECTORY) {
-		job_error(j, CONTROL_NOT_FOUND, path, "not a directory outside of the trash");
-		return;
-	}
-	error = lifecycle_policy(job_lifecycle(j), t.directory, &p);
-	if (error) {
-		job_error_errno(j, path, error);
-		return;
-	}
-	result = json_pack("{sI sI sI sI sI sI sI sb sb}", "retention_ns",
-			   (json_int_t)p.retention_ns, "versions", (json_int_t)p.versions,
-			   "temporary_ns", (json_int_t)p.temporary_ns, "grace_ns",
-			   (json_int_t)p.grace_ns, "trash_max", (json_int_t)p.trash_max,
-			   "trash_max_entries", (json_int_t)p.trash_max_entries, "low_space",
-			   (json_int_t)p.low_space, "protect", p.protect, "hold", p.hold);
-	bytes_to_json(result, "path", path);
 	job_result(j, CONTROL_DONE, result);
 }
 

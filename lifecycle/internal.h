@@ -266,6 +266,11 @@ int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place
  */
 int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item);
 
+/* Destroys a version over the cap, or, while it is open, dooms it. Lock held. As destroy_file. */
+int evict_version(struct lifecycle *l, const struct place *at);
+/* Whether at least `cap` versions of the name are newer than that at `at`: 1, 0, negative errno. */
+int versions_are_newer(struct lifecycle *l, const struct place *at, uint32_t cap);
+
 struct ids {
 	uint64_t *items;
 	size_t count, capacity;

@@ -418,6 +418,33 @@ bool lifecycle_policy_is_stores(const char *xattr);
 int lifecycle_policy_parse(const char *xattr, const char *value, size_t size, struct policy *policy,
 			   const char **ret_hint);
 
+struct apply_options {
+	uint64_t directory; /* live */
+	bool dry_run;
+	/* For a dry run: as if that were set on the directory (user.); -1: as it is. */
+	int64_t retention_ns;
+	int64_t versions;
+	/* Whether the caller may have this item go sooner. NULL = all. */
+	int (*allowed)(void *data, const struct place *at, const struct item *item);
+	bool (*progress)(void *data, uint64_t done);
+	void *data;
+};
+struct apply_result { /* top entries */
+	uint64_t entries; /* there are */
+	uint64_t changed; /* = gone + sooner + later */
+	uint64_t gone, gone_bytes; /* expired by it, or versions over the cap */
+	uint64_t sooner, later;
+	uint64_t refused; /* would go sooner: others', or held */
+};
+/*
+ * Gives what was deleted below a directory until now the expiry that the
+ * policies now in force would have given it, versions their cap, and has caps on
+ * the directory looked at. -EAGAIN: the clock is suspect; -EINTR: what was done
+ * stays, the same call goes on; -EROFS: in the trash.
+ */
+int lifecycle_apply(struct lifecycle *l, const struct apply_options *options,
+		    struct apply_result *ret_result);
+
 /* ---- usage -------------------------------------------------------------- */
 
 struct usage_amount {

@@ -306,7 +306,7 @@ int deletion_doom(struct lifecycle *l, const struct place *at, const struct item
 }
 
 /* A version over the cap goes now, or, while somebody reads it, as soon as he closes it. */
-static int evict_version(struct lifecycle *l, const struct place *at)
+int evict_version(struct lifecycle *l, const struct place *at)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct destroyed total = { 0 };
@@ -331,10 +331,15 @@ static int evict_version(struct lifecycle *l, const struct place *at)
 }
 
 /*
- * The places of replaced files of a name beyond the newest `cap`, newest of them
- * first. A replaced directory is no version: what was deleted in it is kept as
- * long as any removal.
+ * A replaced directory is no version: what was deleted in it is kept as long as
+ * any removal.
  */
+static bool is_version(const struct item *item)
+{
+	return item->deletion.cause == ITEM_REPLACED && !item->deletion.flags && !S_ISDIR(item->mode);
+}
+
+/* The places of versions of a name beyond the newest `cap`, newest of them first. */
 static int versions_over_cap(struct lifecycle *l, const struct place *newest, uint32_t cap,
 			     struct place *ret_over, size_t *ret_count)
 {
@@ -351,13 +356,31 @@ static int versions_over_cap(struct lifecycle *l, const struct place *newest, ui
 	key_range_deleted_name(store_codec(l->store), newest->directory, newest->name, &query.range);
 	result = store_query(l->store, &query, &page);
 	for (size_t i = 0; i < page.count && !result && *ret_count < EVICT_AT_ONCE; i++) {
-		if (record_row_item(l->store, &page.rows[i], &at, &item) ||
-		    item.deletion.cause != ITEM_REPLACED || item.deletion.flags || S_ISDIR(item.mode))
+		if (record_row_item(l->store, &page.rows[i], &at, &item) || !is_version(&item))
 			continue;
 		if (++kept > cap)
 			ret_over[(*ret_count)++] = at;
 	}
 	return result;
+}
+
+int versions_are_newer(struct lifecycle *l, const struct place *at, uint32_t cap)
+{
+	_cleanup_(store_page_release) struct store_page page = { 0 };
+	struct store_query query = { .limit = util_min(cap, 1000u) + EVICT_LOOK, .attributes_only = true };
+	uint32_t newer = 0;
+	struct place other;
+	struct item item;
+	struct key after;
+	int result;
+
+	key_range_deleted_name(store_codec(l->store), at->directory, at->name, &query.range);
+	key_item(store_codec(l->store), at, &after);
+	query.after = &after;
+	result = store_query(l->store, &query, &page);
+	for (size_t i = 0; i < page.count && !result; i++)
+		newer += !record_row_item(l->store, &page.rows[i], &other, &item) && is_version(&item);
+	return result ? result : newer >= cap;
 }
 
 static void evict_versions(struct lifecycle *l, const struct removal *r)

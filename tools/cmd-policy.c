@@ -233,16 +233,98 @@ static int each(const struct arguments *a, int (*change)(const struct arguments 
 		if (code == EXIT_DONE)
 			code = check_place(a, inner, a->operands[i]);
 	}
-	if (code != EXIT_DONE)
+	if (code != EXIT_DONE || arguments_has(a, OPTION_DRY_RUN))
 		return code;
 	for (i = 1; i < a->count && code == EXIT_DONE; i++)
 		code = change(a, resolved, a->operands[i], true);
 	return code != EXIT_DONE && i > 2 ? EXIT_PARTLY : code;
 }
 
+/* ---- --apply-existing -------------------------------------------------------------- */
+
+static void print_applied(const struct arguments *a, json_t *result)
+{
+	long long changed = json_integer_value(json_object_get(result, "changed"));
+	long long refused = json_integer_value(json_object_get(result, "refused"));
+	char size[PRINT_SIZE_MAX];
+
+	if (arguments_has(a, OPTION_JSON)) {
+		print_json(result);
+		return;
+	}
+	print_size((uint64_t)json_integer_value(json_object_get(result, "gone_bytes")), size);
+	printf("%s %lld of %lld %s: %lld go now (%s), %lld sooner, %lld later\n",
+	       arguments_has(a, OPTION_DRY_RUN) ? "would change" : "changed", changed,
+	       (long long)json_integer_value(json_object_get(result, "entries")),
+	       print_plural((uint64_t)changed, "entry", "entries"),
+	       (long long)json_integer_value(json_object_get(result, "gone")), size,
+	       (long long)json_integer_value(json_object_get(result, "sooner")),
+	       (long long)json_integer_value(json_object_get(result, "later")));
+	if (refused)
+		cmd_warn(a, "%lld %s left: they are others', or held", refused,
+			 print_plural((uint64_t)refused, "entry was", "entries were"));
+}
+
+/* The values that a dry run is to take as set. Only these two say anything of what is deleted already. */
+static int put_values(const struct arguments *a, json_t *request)
+{
+	struct policy p = { .retention_ns = -1, .versions = UINT32_MAX };
+
+	for (unsigned i = 1; i < a->count; i++) {
+		const char *equal = strchr(a->operands[i], '=');
+		_cleanup_free_ char *name = strndup(a->operands[i], (size_t)(equal - a->operands[i]));
+		_cleanup_free_ char *full = name ? attribute(a, name) : NULL;
+
+		if (!full)
+			return EXIT_USAGE;
+		if (!strncmp(full, POLICY_PREFIX_TRUSTED, strlen(POLICY_PREFIX_TRUSTED)))
+			return cmd_fail(a, EXIT_USAGE,
+					"%s: root's minimum cannot be tried with --dry-run; set it, then try without a value",
+					full);
+		lifecycle_policy_parse(full, equal + 1, strlen(equal + 1), &p, NULL);
+	}
+	if (p.retention_ns >= 0)
+		json_object_set_new(request, "retention_ns", json_integer(p.retention_ns));
+	if (p.versions != UINT32_MAX)
+		json_object_set_new(request, "versions", json_integer(p.versions));
+	return EXIT_DONE;
+}
+
+static int apply(const struct arguments *a)
+{
+	static const struct client_events events = { .what = "applying" };
+	bool dry_run = arguments_has(a, OPTION_DRY_RUN);
+	json_t *request, *result = NULL;
+	struct client c;
+	int code = client_open(a, a->operands[0], true, &c);
+
+	if (code != EXIT_DONE)
+		return code;
+	request = json_pack("{ss sb}", "verb", "apply", "dry_run", dry_run);
+	bytes_to_json(request, "path", c.inner);
+	code = dry_run ? put_values(a, request) : EXIT_DONE;
+	if (code == EXIT_DONE)
+		code = client_call(&c, request, &events, &result);
+	else
+		json_decref(request);
+	if (result)
+		print_applied(a, result);
+	json_decref(result);
+	client_close(&c);
+	return code;
+}
+
 int cmd_policy_set(const struct arguments *a)
 {
-	return each(a, set_one);
+	bool existing = arguments_has(a, OPTION_APPLY_EXISTING);
+	int code;
+
+	if (a->count < 2 && !existing)
+		return cmd_fail(a, EXIT_USAGE, "nothing to set; give NAME=VALUE, as retention=7d");
+	if (arguments_has(a, OPTION_DRY_RUN) && !existing)
+		return cmd_fail(a, EXIT_USAGE, "--dry-run: goes with --apply-existing only");
+	code = each(a, set_one);
+	return code == EXIT_DONE && existing ? apply(a) : code;
 }
 
 int cmd_policy_unset(const struct arguments *a)

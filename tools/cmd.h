@@ -42,6 +42,7 @@ extern const struct exit_meaning exit_meanings[];
 
 enum option_id {
 	OPTION_ALL,
+	OPTION_APPLY_EXISTING,
 	OPTION_BY,
 	OPTION_CREATE,
 	OPTION_DRY_RUN,

@@ -132,8 +132,8 @@ const struct command command_table[] = {
 	},
 	{
 		.name = "policy set",
-		.operands = "PATH NAME=VALUE...",
-		.min = 2,
+		.operands = "PATH [NAME=VALUE...]",
+		.min = 1,
 		.max = COMMAND_UNBOUNDED,
 		.summary = "set policy on a directory, for what is deleted in and below it from now on",
 		.text = "retention: how long deleted items are kept (30d; 0 = not at all; forever). versions: how many replaced files "
@@ -143,8 +143,13 @@ const struct command command_table[] = {
 			"than so many bytes free on the disk below, the oldest go (off; on the mount point only). protect: nothing "
 			"can be deleted. hold: nothing is destroyed. Sizes are bytes, or with K, M, G, T, P.\n"
 			"They are the extended attributes user.ddbfs.NAME of the directory. Only its owner and root may set them; with "
-			"the prefix trusted.ddbfs. root sets a minimum.",
+			"the prefix trusted.ddbfs. root sets a minimum.\n"
+			"--apply-existing gives what is in the trash below already the expiry it would have had under the policies "
+			"in force now, and caps and versions their due; without NAME=VALUE only that is done. It never goes below "
+			"root's minimum, brings back nothing that has expired, and leaves alone what is held, emptied, or what you "
+			"may not delete (exit code 3). --dry-run says what would happen, and sets nothing.",
 		.run = cmd_policy_set,
+		TAKES(OPTION_APPLY_EXISTING, OPTION_DRY_RUN, OPTION_JSON),
 	},
 	{
 		.name = "policy unset",

@@ -18,6 +18,8 @@
 
 const struct option option_table[OPTION_COUNT] = {
 	[OPTION_ALL] = { "all", 'a', FLAG, NULL, "those of all users, not only one's own" },
+	[OPTION_APPLY_EXISTING] = { "apply-existing", 0, FLAG, NULL,
+				    "let what was deleted before follow the policy too" },
 	[OPTION_BY] = { "by", 0, OPTION_KIND_TEXT, "USER", "only what this user (name or uid) deleted" },
 	[OPTION_CREATE] = { "create", 0, FLAG, NULL, "make the store first if there is none" },
 	[OPTION_DRY_RUN] = { "dry-run", 'n', FLAG, NULL, "say what would be done and do nothing" },

@@ -183,6 +183,149 @@ FIXTURE_TEST(changed_retention_is_for_new_deletions)
 	ck_assert(!is_shown(f, KEY_ID_ROOT, "b"));
 }
 
+static struct apply_result apply(struct fixture *f, uint64_t directory, bool dry_run)
+{
+	struct apply_options o = {
+		.directory = directory, .dry_run = dry_run, .retention_ns = -1, .versions = -1
+	};
+	struct apply_result r;
+
+	ck_ok(f, lifecycle_apply(f->life, &o, &r));
+	return r;
+}
+
+static int64_t expiry(struct fixture *f, uint64_t directory, const char *shown)
+{
+	struct entry e;
+	int64_t expires_ns;
+
+	ck_assert_int_eq(lifecycle_find(f->life, directory, shown, &e), 0);
+	expires_ns = e.expires_ns - (int64_t)e.at.seq;
+	entry_release(&e);
+	return expires_ns;
+}
+
+FIXTURE_TEST(policy_is_applied_to_what_was_deleted_before)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), e = make_directory(f, d, "e");
+	struct apply_options would = {
+		.directory = d, .dry_run = true, .retention_ns = 2 * DAY, .versions = -1
+	};
+	struct apply_result r;
+
+	make_file(f, KEY_ID_ROOT, "outside", "x");
+	make_big_file(f, d, "old", 5000);
+	make_file(f, d, "new", "x");
+	make_file(f, e, "nearer", "x");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "outside");
+	rm(f, d, "old");
+	rm(f, e, "nearer");
+	set_policy(f, e, "user.ddbfs.retention", "40d");
+	fixture_pass(f, 3 * DAY);
+	rm(f, d, "new");
+	ck_ok(f, lifecycle_apply(f->life, &would, &r));
+	ck_assert_uint_eq(r.entries, 3);
+	ck_assert_uint_eq(r.gone, 1);
+	ck_assert_uint_eq(r.gone_bytes, 5000);
+	ck_assert_uint_eq(r.sooner, 1);
+	ck_assert_uint_eq(r.later, 1);
+	assert_about(expiry(f, d, "new"), 30 * DAY);
+	set_policy(f, d, "user.ddbfs.retention", "2d");
+	r = apply(f, d, false);
+	ck_assert(!is_shown(f, d, "old"));
+	assert_about(expiry(f, d, "new"), 2 * DAY);
+	assert_about(expiry(f, e, "nearer"), 40 * DAY);
+	assert_about(expiry(f, KEY_ID_ROOT, "outside"), 30 * DAY);
+	/* What has expired stays so, and a second time changes nothing. */
+	set_policy(f, d, "user.ddbfs.retention", "1y");
+	apply(f, d, false);
+	ck_assert(!is_shown(f, d, "old"));
+	assert_about(expiry(f, d, "new"), 365 * DAY);
+	r = apply(f, d, false);
+	ck_assert_uint_eq(r.changed, 0);
+	ck_assert_uint_eq(r.entries, 2);
+	sweep(f, NULL);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EXPIRED), 1);
+}
+
+FIXTURE_TEST(applied_policy_leaves_trees_whole)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), tree = make_directory(f, d, "tree");
+	uint64_t sub = make_directory(f, tree, "sub");
+	struct apply_result r;
+
+	set_policy(f, sub, "user.ddbfs.retention", "10d");
+	make_file(f, tree, "a", "x");
+	make_file(f, sub, "b", "x");
+	fixture_pass(f, HOUR);
+	rm_rf(f, d, "tree");
+	assert_about(expiry(f, d, "tree"), 30 * DAY);
+	set_policy(f, d, "user.ddbfs.retention", "1d");
+	r = apply(f, d, true);
+	ck_assert_uint_eq(r.entries, 1);
+	ck_assert_uint_eq(r.sooner, 1);
+	apply(f, d, false);
+	/* Due when the last of it is. */
+	assert_about(expiry(f, d, "tree"), 10 * DAY);
+	fixture_pass(f, 5 * DAY);
+	sweep(f, NULL);
+	ck_assert(is_shown(f, tree, "a"));
+	ck_assert(is_shown(f, sub, "b"));
+	restore(f, d, "tree", d, "tree");
+	assert_text(f, tree, "a", "x");
+	assert_text(f, sub, "b", "x");
+}
+
+FIXTURE_TEST(applied_policy_heeds_minimum_hold_purges_and_rights)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), h = make_directory(f, d, "h");
+	struct apply_result r;
+	struct place at;
+
+	make_file(f, d, "f", "x");
+	make_file(f, d, "purged", "x");
+	make_file(f, h, "held", "x");
+	set_policy(f, h, "user.ddbfs.hold", "yes");
+	fixture_pass(f, HOUR);
+	rm(f, d, "f");
+	rm(f, d, "purged");
+	rm(f, h, "held");
+	at = shown_place(f, d, "purged");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	set_policy(f, d, "user.ddbfs.retention", "0");
+	set_policy(f, d, "trusted.ddbfs.retention", "7d");
+	r = apply(f, d, false);
+	ck_assert_uint_eq(r.refused, 1);
+	assert_about(expiry(f, d, "f"), 7 * DAY);
+	assert_about(expiry(f, h, "held"), 30 * DAY);
+	ck_ok(f, lifecycle_undo(f->life, &f->actor, &(struct undo_options){ 0 },
+				&(struct undo_result){ 0 }));
+	ck_assert(is_shown(f, d, "purged"));
+}
+
+FIXTURE_TEST(applied_caps_evict_versions_and_oldest)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+
+	for (int i = 0; i < 6; i++) {
+		make_file(f, d, "new", "x");
+		ck_ok(f, rename_item(f, d, "new", d, "f"));
+		fixture_pass(f, MINUTE);
+	}
+	ck_assert_uint_eq(count_shown(f, d), 5);
+	set_policy(f, d, "user.ddbfs.versions", "3");
+	apply(f, d, false);
+	ck_assert_uint_eq(count_shown(f, d), 3);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_VERSIONS), 2);
+	set_policy(f, d, "user.ddbfs.trash_max_entries", "2");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, d), 3);
+	apply(f, d, false);
+	sweep(f, NULL);
+	ck_assert_uint_le(count_shown(f, d), 2);
+}
+
 FIXTURE_TEST(longest_and_endless_retention_are_kept)
 {
 	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
@@ -220,6 +363,10 @@ int main(void)
 	tcase_add_test(tcase, roots_minimum_cannot_be_undercut);
 	tcase_add_test(tcase, protect_implies_hold);
 	tcase_add_test(tcase, changed_retention_is_for_new_deletions);
+	tcase_add_test(tcase, policy_is_applied_to_what_was_deleted_before);
+	tcase_add_test(tcase, applied_policy_leaves_trees_whole);
+	tcase_add_test(tcase, applied_policy_heeds_minimum_hold_purges_and_rights);
+	tcase_add_test(tcase, applied_caps_evict_versions_and_oldest);
 	tcase_add_test(tcase, longest_and_endless_retention_are_kept);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);

@@ -141,6 +141,43 @@ name_is_taken() {
 	lists .trash
 }
 
+swapped() {
+	echo old >f
+	echo new >new
+	mv new f
+	ddbfs trash restore --swap "$d/f" >"$tmp/said"
+	says 'what replaced it is in the trash'
+	content f old
+	content .trash/f new
+	equal replaced "$(getfattr --only-values -n user.ddbfs.cause .trash/f)" cause
+	ddbfs trash restore --swap --json "$d/f" | jq -e '.swapped and (.skipped | not)' >/dev/null
+	content f new
+	content .trash/f old
+	lists .trash f
+	# Who has it open keeps it.
+	exec 3<f
+	ddbfs trash restore --swap "$d/f" >/dev/null
+	equal new "$(cat <&3)" 'the open file'
+	exec 3<&-
+	mv f elsewhere
+	exits 5 ddbfs trash restore --swap "$d/f"
+	says 'no longer bears the name'
+	exits 2 ddbfs trash restore --swap --replace "$d/f"
+	exits 2 ddbfs trash restore --swap --to "$d" "$d/f"
+	rm elsewhere
+	exits 5 ddbfs trash restore --swap "$d/elsewhere"
+	says 'restore it without --swap'
+	# Directories, with what is in them.
+	mkdir a b
+	echo b >b/in
+	mv -T b a
+	ddbfs trash restore --swap "$d/a" >/dev/null
+	lists a
+	content .trash/a/in b
+	ddbfs trash restore --swap "$d/a" >/dev/null
+	content a/in b
+}
+
 replacing_restores() {
 	echo old >f
 	rm f
@@ -270,6 +307,7 @@ it 'N3 a restore makes no name that is the file system'\''s own' reserved_names
 it 'C5 the parent is a file now: refused, named, and the entry stays' parent_is_a_file_now
 it 'C6 a taken name is refused with exit code 5, or the entry renamed' name_is_taken
 it 'C6 replacing follows rename(2), and what is replaced goes to the trash' replacing_restores
+it 'C6 --swap exchanges what a rename replaced with what replaced it, and nothing else' swapped
 it 'C8 restoring a tree brings what its rm -rf took, and not what went before' old_deletions_stay
 it 'C10 a part restored first, then the rest: they merge' parts_first
 it 'C10 a directory moved out of a deleted tree, then the rest' restore_within_a_view_is_whole

@@ -133,6 +133,41 @@ shortening_spares_old_ones() {
 	lists d/.trash old
 }
 
+applied_to_old_ones() {
+	mkdir -p d/tree d/held
+	head -c 3000 /dev/zero >d/old
+	touch d/tree/f d/held/f
+	ddbfs policy set d/held hold=yes
+	rm d/old d/held/f
+	apart rm -r d/tree
+	sleep 1.2
+	ddbfs policy set d retention=1s --apply-existing --dry-run >"$tmp/said" || equal 3 $?
+	says 'would change 2 of 3'
+	says '2.9 KiB'
+	gives ENODATA getxattr d user.ddbfs.retention
+	lists d/.trash held old tree
+	exits 3 ddbfs policy set d retention=1s --apply-existing --json
+	jq -es '.[0].gone == 2 and .[0].refused == 1' <(grep '^{' "$tmp/said")
+	lists d/.trash held
+	lists d/held/.trash f
+	# Longer: only what has not expired.
+	ddbfs policy set d/held hold=no
+	ddbfs policy set d retention=5y
+	ddbfs policy set d --apply-existing >"$tmp/said"
+	says 'changed 1 of 1'
+	says '1 later'
+	[[ $(getfattr --only-values -n user.ddbfs.expires_at d/held/.trash/f) > $(($(date +%Y) + 4)) ]]
+	exits 2 ddbfs policy set d
+	exits 2 ddbfs policy set d retention=1d --dry-run
+	chmod 777 d
+	exits 1 as $bob "$DDBFS" policy set d --apply-existing
+	# Root's minimum is never undercut.
+	ddbfs policy set d trusted.ddbfs.retention=2y
+	ddbfs policy set d retention=0 --apply-existing >"$tmp/said"
+	says '1 sooner'
+	exists d/held/.trash/f
+}
+
 protect_and_hold() {
 	mkdir p h
 	echo 1 >p/f && mkdir p/sub
@@ -210,6 +245,7 @@ it 'retention 0 keeps nothing' zero_keeps_nothing
 it 'an entry tells its expiry, deletion plus retention' expiry_facts
 it 'T6 retention values are exact, or refused with a hint' values_are_exact_or_refused
 it 'T5 a shorter retention counts for new deletions only' shortening_spares_old_ones
+it 'T5 --apply-existing makes old ones follow: dry run, hold, minimum, rights' applied_to_old_ones
 it 'protect and hold refuse what they promise to' protect_and_hold
 it 'F1 replaced versions of one name are bounded' versions_are_bounded
 it 'a directory expires as a whole' directory_waits_for_its_contents
