@@ -1,0 +1,477 @@
+/*
+ * model-restore.c - back out of the trash: what the model says of restoring an
+ * entry, a directory with its batch, a missing way, and of undo.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/model/model.h"
+
+/* ---- one name ---------------------------------------------------------------------- */
+
+static void revive(struct model *m, int name)
+{
+	struct model_name *n = &m->names[name];
+	struct model_node *node = &m->nodes[n->node];
+
+	if (node->directory && n->batch && n->deleted && node->saved_batch == n->batch)
+		node->mtime_ns = node->saved_mtime_ns;
+	m->restored += n->deleted;
+}
+
+static int alternative(const struct model *m, int directory, int text)
+{
+	for (int n = 1; n < MODEL_RENAMED; n++)
+		if (!model_find(m, directory, text % MODEL_TEXTS + n * MODEL_TEXTS))
+			return text % MODEL_TEXTS + n * MODEL_TEXTS;
+	return -1;
+}
+
+static int check_victim(const struct model *m, int name, int victim)
+{
+	bool directory = m->nodes[m->names[victim].node].directory;
+
+	if (m->nodes[m->names[name].node].directory != directory)
+		return directory ? -EISDIR : -ENOTDIR;
+	return 0;
+}
+
+/* The name alone. `keep_time`: the directory it goes into came back for it. */
+static int restore_one(struct model *m, const struct model_actor *a, int name, int directory,
+		       int text, unsigned flags, bool keep_time)
+{
+	struct model_standing st = model_stand(m, name);
+	int victim = model_find(m, directory, text), result = 0;
+	struct model_node *parent = &m->nodes[directory];
+	struct model_name *n = &m->names[name];
+	int64_t mtime_ns;
+	bool whole;
+
+	if (!st.deleted || !st.visible)
+		return -ENOENT;
+	if (victim && flags & MODEL_NOREPLACE)
+		return -EEXIST;
+	if (victim && flags & MODEL_RENAME) {
+		text = alternative(m, directory, text);
+		victim = 0;
+	}
+	if (victim && m->names[victim].node == n->node)
+		return 0;
+	if (victim)
+		result = check_victim(m, name, victim);
+	if (!result && m->nodes[n->node].directory && model_is_below(m, directory, n->node))
+		result = -EINVAL;
+	whole = n->deleted && n->batch && parent->saved_batch == n->batch &&
+		parent->saved_mtime_ns == parent->mtime_ns && n->directory == directory;
+	mtime_ns = parent->mtime_ns;
+	if (!result && victim)
+		result = model_trash(m, a, victim, MODEL_REPLACED, m->nodes[n->node].id, false, false);
+	if (result)
+		return result;
+	revive(m, name);
+	model_move(m, name, directory, text);
+	parent->mtime_ns = (whole || keep_time) && !victim ? mtime_ns : m->now_ns;
+	if (victim)
+		model_trashed(m, victim);
+	return 0;
+}
+
+/* ---- what went with a directory ------------------------------------------------------- */
+
+static int newest_of(const struct model *m, int directory, int text, int batch)
+{
+	int found = 0;
+
+	model_each(m, directory, n) {
+		const struct model_name *x = &m->names[n];
+
+		if (x->deleted && x->text == text && x->batch == batch && x->cause == MODEL_REMOVED &&
+		    !x->purged && (!found || x->order > m->names[found].order))
+			found = n;
+	}
+	return found;
+}
+
+static void grow(struct model *m, int directory, int batch)
+{
+	model_each(m, directory, n) {
+		int node = m->names[n].node;
+
+		if (!m->names[n].deleted && m->nodes[node].directory && model_has_deleted_below(m, node))
+			grow(m, node, batch);
+	}
+	for (int text = 0; text < MODEL_TEXTS * MODEL_RENAMED; text++) {
+		int name = newest_of(m, directory, text, batch);
+
+		if (!name || model_find(m, directory, text))
+			continue;
+		if (m->nodes[m->names[name].node].directory)
+			grow(m, m->names[name].node, batch);
+		revive(m, name);
+		model_move(m, name, directory, text);
+		m->done++;
+	}
+}
+
+static void restore_tree(struct model *m, int directory, int top)
+{
+	struct model_name *t = &m->names[top];
+
+	if (!model_has_deleted_below(m, directory))
+		return;
+	grow(m, directory, t->batch);
+	if (t->node != directory)
+		t->destroy_ns = t->expires_ns;
+}
+
+/* ---- entries ------------------------------------------------------------------------------ */
+
+static int check_target(const struct model *m, int name, int directory, int text, unsigned flags)
+{
+	int victim = model_find(m, directory, text), result;
+
+	if (!victim || flags & MODEL_RENAME)
+		return 0;
+	if (flags & MODEL_NOREPLACE)
+		return -EEXIST;
+	result = check_victim(m, name, victim);
+	if (result || !m->nodes[m->names[victim].node].directory)
+		return result;
+	model_each(m, m->names[victim].node, n)
+		if (!m->names[n].deleted)
+			return -ENOTEMPTY;
+	return 0;
+}
+
+static int restore_entry(struct model *m, const struct model_actor *a, int name, int directory,
+			 int text, unsigned flags, bool keep_time)
+{
+	int result = model_is_live_directory(m, directory) ? 0 : -ENOENT;
+
+	if (!result)
+		result = check_target(m, name, directory, text, flags);
+	if (!result && m->nodes[m->names[name].node].directory) {
+		struct model_standing st = model_stand(m, name);
+
+		if (!st.deleted || !st.visible)
+			return -ENOENT;
+		if (m->names[st.top].batch)
+			restore_tree(m, m->names[name].node, st.top);
+	}
+	if (!result)
+		result = restore_one(m, a, name, directory, text, flags, keep_time);
+	m->done += !result;
+	return result;
+}
+
+int model_restore(struct model *m, const struct model_actor *a, int name, int directory, int text,
+		  unsigned flags)
+{
+	return restore_entry(m, a, name, directory, text, flags, false);
+}
+
+/* ---- to the origin --------------------------------------------------------------------------- */
+
+#define DEPTH_MAX 64
+
+struct way {
+	int nodes[DEPTH_MAX]; /* outermost first */
+	int count, first; /* the first deleted; count: none is */
+};
+
+static void collect_way(const struct model *m, int directory, struct way *way)
+{
+	int reversed[DEPTH_MAX];
+
+	way->count = 0;
+	for (int node = directory; node; node = node == MODEL_ROOT ? 0 : m->names[m->nodes[node].own].directory)
+		reversed[way->count++] = node;
+	way->first = way->count;
+	for (int i = 0; i < way->count; i++) {
+		way->nodes[i] = reversed[way->count - 1 - i];
+		if (way->first == way->count && way->nodes[i] != MODEL_ROOT &&
+		    m->names[m->nodes[way->nodes[i]].own].deleted)
+			way->first = i;
+	}
+}
+
+static int check_way(const struct model *m, const struct way *way, int name, unsigned flags)
+{
+	int parent = way->nodes[way->first - 1];
+
+	for (int i = way->first; i < way->count; i++) {
+		int live = model_find(m, parent, m->names[m->nodes[way->nodes[i]].own].text);
+
+		if (live && !m->nodes[m->names[live].node].directory)
+			return -ENOTDIR;
+		parent = live ? m->names[live].node : way->nodes[i];
+	}
+	if (!m->names[name].deleted && parent == m->names[name].directory)
+		return 0;
+	return check_target(m, name, parent, m->names[name].text, flags);
+}
+
+static void inherit(struct model *m, int name, const struct model_name *from)
+{
+	struct model_name *n = &m->names[name];
+
+	n->deleted = true;
+	n->seq = 0;
+	n->order = ++m->orders;
+	n->batch = from->batch;
+	n->purge_batch = 0;
+	n->expires_ns = from->expires_ns;
+	n->destroy_ns = from->destroy_ns;
+	n->uid = from->uid;
+	n->command = from->command;
+	n->cause = from->cause;
+	n->replaced_by = from->replaced_by;
+	m->fresh[m->fresh_count++] = name;
+}
+
+/* Everything live in a directory but `except` becomes deleted as what is around it was. */
+static void bequeath(struct model *m, int directory, int except, const struct model_name *from)
+{
+	struct model_node *node = &m->nodes[directory];
+	bool any = false;
+
+	m->batches[from->batch].open = false;
+	model_each(m, directory, n) {
+		if (m->names[n].deleted || m->names[n].text == except)
+			continue;
+		inherit(m, n, from);
+		any = true;
+	}
+	if (!any)
+		return;
+	if (node->until_ns < from->expires_ns)
+		node->until_ns = from->expires_ns;
+	if (from->batch && node->saved_batch != from->batch) {
+		node->saved_batch = from->batch;
+		node->saved_mtime_ns = node->mtime_ns;
+	}
+}
+
+static void way_bequeath(struct model *m, const struct way *way, int last_text)
+{
+	struct model_name from = { 0 };
+
+	for (int i = way->first; i < way->count; i++) {
+		const struct model_name *own = &m->names[m->nodes[way->nodes[i]].own];
+		int except = last_text;
+
+		if (own->deleted)
+			from = *own;
+		if (i + 1 < way->count) {
+			const struct model_name *below = &m->names[m->nodes[way->nodes[i + 1]].own];
+
+			except = below->deleted ? -1 : below->text;
+		}
+		bequeath(m, way->nodes[i], except, &from);
+	}
+}
+
+static int walk_way(struct model *m, const struct model_actor *a, const struct way *way,
+		    int *ret_parent, bool *ret_keep_time)
+{
+	int parent = way->nodes[way->first - 1], result = 0;
+	bool keep_time = false;
+
+	for (int i = way->first; i < way->count && !result; i++) {
+		int own = m->nodes[way->nodes[i]].own;
+		int text = m->names[own].text, live = model_find(m, parent, text);
+
+		if (live) {
+			keep_time = keep_time && m->names[live].node == way->nodes[i];
+			parent = m->names[live].node;
+			continue;
+		}
+		result = restore_one(m, a, own, parent, text, MODEL_NOREPLACE, keep_time);
+		keep_time = true;
+		parent = way->nodes[i];
+	}
+	*ret_parent = parent;
+	*ret_keep_time = keep_time;
+	return result;
+}
+
+int model_restore_origin(struct model *m, const struct model_actor *a, int name, unsigned flags)
+{
+	struct model_standing st = model_stand(m, name);
+	int directory = m->names[name].directory, parent = directory, result = 0;
+	int text = m->names[name].text;
+	bool keep_time = false;
+	struct way way;
+
+	if (!st.deleted || !st.visible)
+		return -ENOENT;
+	collect_way(m, directory, &way);
+	if (way.first < way.count) {
+		if (!(flags & MODEL_PARENTS))
+			return -ENOENT;
+		result = check_way(m, &way, name, flags);
+		if (result)
+			return result;
+		way_bequeath(m, &way, m->names[name].deleted ? -1 : text);
+		result = walk_way(m, a, &way, &parent, &keep_time);
+	}
+	if (!result && !m->names[name].deleted && parent == directory) {
+		m->done++;
+		return 0;
+	}
+	return result ? result : restore_entry(m, a, name, parent, text, flags, keep_time);
+}
+
+/* ---- undo ------------------------------------------------------------------------------------ */
+
+bool model_batch_has_rows(const struct model *m, int batch)
+{
+	for (int n = 1; n < m->names_count; n++) {
+		const struct model_name *x = &m->names[n];
+
+		if (x->node && x->deleted &&
+		    (m->batches[batch].purge ? x->purged && x->purge_batch == batch : x->batch == batch))
+			return true;
+	}
+	return false;
+}
+
+static int last_batch(const struct model *m, const struct model_actor *a, bool same_session)
+{
+	for (int i = m->batches_count - 1; i > 0; i--) {
+		const struct model_batch *b = &m->batches[i];
+
+		if (b->uid != a->uid || b->undone || (same_session && b->session != a->session))
+			continue;
+		if (model_batch_has_rows(m, i))
+			return i;
+		/* Of a purge it is passed over; a removal's record may be gone by now, or not. */
+		if (!b->purge)
+			return -1;
+	}
+	return 0;
+}
+
+int model_last_batch(const struct model *m, const struct model_actor *a)
+{
+	int batch = last_batch(m, a, true);
+
+	return batch ? batch : last_batch(m, a, false);
+}
+
+struct top {
+	int name;
+	uint64_t order;
+};
+
+static bool deleted_again(const struct model *m, int name)
+{
+	const struct model_name *x = &m->names[name];
+
+	model_each(m, x->directory, n)
+		if (m->names[n].deleted && m->names[n].text == x->text && m->names[n].order > x->order &&
+		    m->names[n].batch == x->batch && m->names[n].cause == MODEL_REMOVED)
+			return true;
+	return false;
+}
+
+/* Newest first. */
+static int collect_tops(const struct model *m, int batch, struct top tops[MODEL_NAMES])
+{
+	uint64_t below = UINT64_MAX;
+	int count = 0;
+
+	for (;;) {
+		int found = 0;
+
+		for (int n = 1; n < m->names_count; n++)
+			if (m->names[n].node && m->names[n].deleted && m->names[n].batch == batch &&
+			    m->names[n].order < below && (!found || m->names[n].order > m->names[found].order))
+				found = n;
+		if (!found)
+			return count;
+		below = m->names[found].order;
+		if (model_stand(m, found).top == found && !deleted_again(m, found))
+			tops[count++] = (struct top){ found, below };
+	}
+}
+
+static int undo_purge(struct model *m, int batch, bool dry, struct model_undone *ret)
+{
+	for (int n = 1; n < m->names_count; n++) {
+		struct model_name *x = &m->names[n];
+
+		if (!x->node || !x->purged || x->purge_batch != batch)
+			continue;
+		if (dry || x->expires_ns > m->now_ns)
+			ret->restored++;
+		else
+			ret->missing++;
+		if (dry || x->expires_ns <= m->now_ns)
+			continue;
+		x->purged = false;
+		x->purge_batch = 0;
+		x->destroy_ns = x->expires_ns;
+	}
+	return 0;
+}
+
+static bool is_taken(const struct model *m, int name)
+{
+	return model_find(m, m->names[name].directory, m->names[name].text) != 0;
+}
+
+static int undo_top(struct model *m, const struct model_actor *a, int name, enum model_taken taken, bool dry)
+{
+	static const unsigned flags[] = {
+		[MODEL_REFUSE] = MODEL_PARENTS | MODEL_NOREPLACE,
+		[MODEL_SKIP] = MODEL_PARENTS | MODEL_NOREPLACE,
+		[MODEL_RENAMES] = MODEL_PARENTS | MODEL_RENAME,
+		[MODEL_REPLACES] = MODEL_PARENTS,
+	};
+
+	if (!model_stand(m, name).visible)
+		return -ENOENT;
+	if ((taken == MODEL_REFUSE || taken == MODEL_SKIP) && is_taken(m, name))
+		return -EEXIST;
+	if (dry) {
+		m->done++;
+		return 0;
+	}
+	return model_restore_origin(m, a, name, flags[taken]);
+}
+
+int model_undo(struct model *m, const struct model_actor *a, int batch, enum model_taken taken,
+	       bool dry, struct model_undone *ret)
+{
+	static struct top tops[MODEL_NAMES];
+	int count, result = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	m->batches[batch].open = false;
+	if (m->batches[batch].purge) {
+		undo_purge(m, batch, dry, ret);
+		m->batches[batch].undone |= !dry;
+		return 0;
+	}
+	count = collect_tops(m, batch, tops);
+	for (int i = 0; i < count && taken == MODEL_REFUSE; i++)
+		if (model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
+			return -EEXIST;
+	for (int i = 0; i < count; i++) {
+		const struct model_name *n = &m->names[tops[i].name];
+
+		if (!n->node || !n->deleted || n->order != tops[i].order)
+			continue;
+		result = undo_top(m, a, tops[i].name, taken, dry);
+		if (result == -EEXIST || result == -ENOTDIR || result == -EISDIR || result == -ENOTEMPTY)
+			ret->skipped++;
+		else if (result == -ENOENT)
+			ret->missing++;
+		else if (result)
+			return result;
+	}
+	ret->restored = m->done;
+	m->batches[batch].undone |= !dry;
+	return 0;
+}
