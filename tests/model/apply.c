@@ -62,6 +62,10 @@ static uint64_t id_of(const struct context *c, int node)
 
 static void same(struct context *c, int expected, int result)
 {
+	if (getenv("DDBFS_MODEL_TRACE")) {
+		printf("# %d: %d (%d expected): ", c->run->at, result, expected);
+		history_print_operation(c->op, stdout);
+	}
 	CK(c->s, expected == result, "the result is %d, not %d", result, expected);
 	c->run->operations++;
 	c->run->succeeded[c->op->kind] += result == 0;
@@ -332,7 +336,7 @@ static int any_batch(const struct context *c)
 	if (last > 0 && c->op->number >> 4 & 1)
 		return last;
 	for (int i = c->m->batches_count - 1; i > 0; i--)
-		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) && c->op->number >> (5 + i % 8) & 1)
+		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) && model_batch_is_known(c->m, i) && c->op->number >> (5 + i % 8) & 1)
 			return i;
 	return 0;
 }

@@ -324,6 +324,12 @@ int model_restore_origin(struct model *m, const struct model_actor *a, int name,
 
 /* ---- undo ------------------------------------------------------------------------------------ */
 
+bool model_batch_is_known(const struct model *m, int batch)
+{
+	/* A sweep puts off by a day what is held. */
+	return !m->batches[batch].purge || m->now_ns - m->batches[batch].last_ns < 29 * MODEL_DAY;
+}
+
 bool model_batch_has_rows(const struct model *m, int batch)
 {
 	for (int n = 1; n < m->names_count; n++) {
@@ -344,7 +350,7 @@ static int last_batch(const struct model *m, const struct model_actor *a, bool s
 		if (b->uid != a->uid || b->undone || (same_session && b->session != a->session))
 			continue;
 		if (model_batch_has_rows(m, i))
-			return i;
+			return model_batch_is_known(m, i) ? i : -1;
 		/* Of a purge it is passed over; a removal's record may be gone by now, or not. */
 		if (!b->purge)
 			return -1;

@@ -94,7 +94,7 @@ struct model_batch {
 	uint32_t uid, group, session;
 	bool purge, open, undone;
 	int64_t opened_boot_ns, last_boot_ns;
-	uint64_t entries;
+	int64_t last_ns; /* by the time expiry goes by */
 };
 
 struct model_actor {
@@ -191,6 +191,7 @@ struct model_undone {
 };
 /* The batch that undo takes by itself, 0: none; -1: whatever the store still remembers. */
 int model_last_batch(const struct model *m, const struct model_actor *a);
+bool model_batch_is_known(const struct model *m, int batch); /* a purge can be undone for 30 days at most */
 bool model_batch_has_rows(const struct model *m, int batch);
 int model_undo(struct model *m, const struct model_actor *a, int batch, enum model_taken taken,
 	       bool dry, struct model_undone *ret);
