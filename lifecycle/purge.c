@@ -93,6 +93,7 @@ static int purge_live(struct lifecycle *l, struct purge *p, const struct item *i
 	r.deletion = st->deletion;
 	r.deletion.cause = ITEM_REMOVED;
 	r.deletion.flags = DELETION_PURGED;
+	r.deletion.replaced_by = 0;
 	r.deletion.destroy_ns = p->destroy_ns;
 	r.due_batch = p->batch->record.seq;
 	r.now_ns = lifecycle_now_ns(l);

@@ -191,6 +191,8 @@ static int bequeath(struct lifecycle *l, uint64_t directory, const char *except,
 	bool started = false, more = true;
 	int result;
 
+	/* What took the directory's name took none of theirs. */
+	b.deletion.replaced_by = 0;
 	lifecycle_lock(l);
 	/* An open batch counts in memory what belongs to it. */
 	result = batch_close_id(l, deletion->batch);

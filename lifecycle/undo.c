@@ -19,7 +19,7 @@
 
 struct undo_top {
 	uint64_t seq;
-	bool older; /* of a name that the batch deleted again later: it stays */
+	uint64_t newer; /* id of what the batch deleted under the same name later: this one stays. 0: none */
 };
 
 struct undoing {
@@ -116,7 +116,7 @@ static int choose_batch(struct undoing *u)
 
 /* ---- what is in it ---------------------------------------------------------------------- */
 
-static int tops_push(struct undoing *u, uint64_t seq, bool older)
+static int tops_push(struct undoing *u, uint64_t seq, uint64_t newer)
 {
 	struct undo_top *grown;
 	size_t capacity;
@@ -129,7 +129,7 @@ static int tops_push(struct undoing *u, uint64_t seq, bool older)
 		u->tops = grown;
 		u->capacity = capacity;
 	}
-	u->tops[u->count++] = (struct undo_top){ seq, older };
+	u->tops[u->count++] = (struct undo_top){ seq, newer };
 	return 0;
 }
 
@@ -149,29 +149,32 @@ static int is_joined(struct undoing *u, const struct place *at, const struct ite
 	return 0;
 }
 
-/* Whether the batch deleted the name again after that. */
-static int is_older(struct undoing *u, const struct place *at, bool *ret_older)
+/*
+ * The id of what the batch deleted under the same name after that, or 0. Once an
+ * undo has begun the entry says so itself: see leave_older.
+ */
+static int find_newer(struct undoing *u, const struct place *at, const struct item *item, uint64_t *ret_id)
 {
 	struct store_query query = { .attributes_only = true };
 	struct store_page page = { 0 };
-	struct place newer;
-	struct item item;
+	struct place newer_at;
+	struct item newer;
 	struct key after, next;
 	bool more = true;
 	int result = 0;
 
-	*ret_older = false;
+	*ret_id = item->deletion.cause == ITEM_REMOVED ? item->deletion.replaced_by : 0;
 	key_range_deleted_name(store_codec(u->l->store), at->directory, at->name, &query.range);
 	key_item(store_codec(u->l->store), at, &after);
 	query.after = &after;
-	while (more && !result && !*ret_older) {
+	while (more && !result && !*ret_id) {
 		result = store_query(u->l->store, &query, &page);
 		if (result)
 			break;
 		for (size_t i = 0; i < page.count; i++)
-			if (!record_row_item(u->l->store, &page.rows[i], &newer, &item) &&
-			    item.deletion.batch == u->batch.seq && item.deletion.cause == ITEM_REMOVED)
-				*ret_older = true;
+			if (!record_row_item(u->l->store, &page.rows[i], &newer_at, &newer) &&
+			    newer.deletion.batch == u->batch.seq && newer.deletion.cause == ITEM_REMOVED)
+				*ret_id = newer.id;
 		more = page.more;
 		next = page.next;
 		query.after = &next;
@@ -186,7 +189,8 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 	struct undoing *u = data;
 	struct place at;
 	struct item item;
-	bool skip = false, older = false;
+	bool skip = false;
+	uint64_t newer = 0;
 	int result = standing_row_item(u->l, &row->key, true, &at, &value, &item);
 
 	if (result == STORE_ABSENT || result == -EBADMSG)
@@ -197,14 +201,14 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 	if (!result && !skip && !u->batch.purge) {
 		result = is_joined(u, &at, &item, &skip);
 		if (!result && !skip)
-			result = is_older(u, &at, &older);
+			result = find_newer(u, &at, &item, &newer);
 	}
 	if (result == -EBADMSG || result == -ENOENT) {
 		u->rows--; /* missing, as what is above it cannot be read */
 		return false;
 	}
 	if (!result && !skip)
-		result = tops_push(u, seq, older);
+		result = tops_push(u, seq, newer);
 	u->failed = result;
 	return result != 0;
 }
@@ -419,6 +423,53 @@ static int pass_top(struct undoing *u, enum pass pass, const struct top_item *to
 	return result ? leave_top(u, top, result) : 0;
 }
 
+static int leave_once(struct undoing *u, const struct undo_top *undo_top)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	struct top_item top = { 0 };
+	struct deletion d;
+	int result = load_top(u, undo_top->seq, &top);
+
+	if (result)
+		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
+	d = top.item.deletion;
+	/* What was purged stays anyway, and its row in EXP is the purge's. */
+	if (d.cause == ITEM_REMOVED && !d.replaced_by && !(d.flags & DELETION_PURGED)) {
+		store_value_release(&top.value);
+		/* With its content, which is put again. */
+		result = record_get_item(u->l->store, &top.at, false, &top.value, &top.item);
+		d.replaced_by = undo_top->newer;
+		if (!result) {
+			deletion_change(u->l, &t, &top.at, &top.item, &d, d.batch);
+			result = tree_commit(&t, u->l->store, STORE_RELEASING, NULL);
+		}
+	}
+	store_value_release(&top.value);
+	return result == STORE_ABSENT ? 0 : result;
+}
+
+/*
+ * Before anything comes back, what is to stay is told what took its name: an undo
+ * that is broken off and called again finds the newer one no longer in the trash.
+ */
+static int leave_older(struct undoing *u)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < u->count && !result; i++) {
+		struct store_retry retry = { 0 };
+
+		if (!u->tops[i].newer)
+			continue;
+		do {
+			lifecycle_lock_background(u->l);
+			result = leave_once(u, &u->tops[i]);
+			lifecycle_unlock(u->l);
+		} while (store_retry(&retry, &result));
+	}
+	return result;
+}
+
 static int pass_all(struct undoing *u, enum pass pass)
 {
 	bool taken = false;
@@ -427,7 +478,7 @@ static int pass_all(struct undoing *u, enum pass pass)
 	for (size_t i = 0; i < u->count && !result; i++) {
 		struct top_item top = { 0 };
 
-		if (u->tops[i].older)
+		if (u->tops[i].newer)
 			continue;
 		result = load_top(u, u->tops[i].seq, &top);
 		if (!result)
@@ -493,6 +544,9 @@ static int undo_batch(struct undoing *u)
 		if (result)
 			return result;
 	}
+	result = u->o->dry_run ? 0 : leave_older(u);
+	if (result)
+		return result;
 	result = pass_all(u, u->o->dry_run ? PASS_DRY : PASS_RESTORE);
 	return result || u->o->dry_run ? result : finish(u);
 }

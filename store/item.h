@@ -45,7 +45,7 @@ enum deletion_flag {
 /* What is known of a deletion. When: the `seq` of the place. */
 struct deletion {
 	uint64_t batch; /* seq of its batch's opening, 0 = none */
-	uint64_t replaced_by; /* id of the item that took its name, ITEM_REPLACED */
+	uint64_t replaced_by; /* id of the item that took its name: ITEM_REPLACED; of an undone ITEM_REMOVED, the one that came back */
 	int64_t expires_ns; /* hidden from then on; ITEM_FOREVER = never */
 	int64_t destroy_ns; /* the time in its EXP row; not before expires_ns unless purged */
 	uint32_t uid; /* who */

@@ -165,6 +165,7 @@ for w in "${what[@]}"; do
 	layers)
 		single check-layers "$top/tests/check-layers.sh"
 		single check-layers-self-test "$top/tests/check-layers.sh" --self-test
+		single mutants-apply "$top/tests/mutants/run.sh" --apply-only
 		;;
 	unit)
 		read -ra only <<<"${DDBFS_UNIT_TESTS:---no-suite crash}"

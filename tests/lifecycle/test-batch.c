@@ -359,6 +359,50 @@ FIXTURE_TEST(undo_broken_off_goes_on)
 		ck_assert(is_live(f, KEY_ID_ROOT, (char[]){ *name, 0 }));
 }
 
+static bool stop_after_one(void *data, uint64_t done, uint64_t total)
+{
+	return done >= 1;
+}
+
+static void undo_twice_deleted(struct fixture *f, enum undo_taken taken)
+{
+	struct undo_options options = { .taken = taken, .progress = stop_after_one };
+	struct undo_result result;
+
+	make_file(f, KEY_ID_ROOT, "a", "first");
+	make_file(f, KEY_ID_ROOT, "b", "b");
+	fixture_pass(f, 2 * MINUTE);
+	act_as(f, 1000, 102, "rm");
+	rm(f, KEY_ID_ROOT, "a");
+	make_file(f, KEY_ID_ROOT, "a", "second");
+	f->actor.pid = 4711; /* another process of the group: it is no temporary name */
+	rm(f, KEY_ID_ROOT, "b");
+	rm(f, KEY_ID_ROOT, "a");
+	/* The newest comes first; then it is broken off. */
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_undo(f->life, &f->actor, &options, &result)), -EINTR);
+	fixture_crash(f);
+	undo_with(f, &(struct undo_options){ .taken = taken }, 0);
+	assert_text(f, KEY_ID_ROOT, "a", "second");
+	assert_text(f, KEY_ID_ROOT, "b", "b");
+	ck_assert(!is_live(f, KEY_ID_ROOT, "a (restored)"));
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 1);
+}
+
+FIXTURE_TEST(undo_broken_off_leaves_the_older_of_a_name_when_it_goes_on)
+{
+	undo_twice_deleted(f, UNDO_REFUSE);
+}
+
+FIXTURE_TEST(undo_broken_off_renames_no_older_one_when_it_goes_on)
+{
+	undo_twice_deleted(f, UNDO_RENAME);
+}
+
+FIXTURE_TEST(undo_broken_off_replaces_nothing_by_an_older_one_when_it_goes_on)
+{
+	undo_twice_deleted(f, UNDO_REPLACE);
+}
+
 FIXTURE_TEST(purge_is_undone_into_the_trash)
 {
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
@@ -472,6 +516,9 @@ int main(void)
 	tcase_add_test(tcase, entry_whose_directory_went_later_comes_back_with_it);
 	tcase_add_test(tcase, crash_closes_an_open_batch);
 	tcase_add_test(tcase, undo_broken_off_goes_on);
+	tcase_add_test(tcase, undo_broken_off_leaves_the_older_of_a_name_when_it_goes_on);
+	tcase_add_test(tcase, undo_broken_off_renames_no_older_one_when_it_goes_on);
+	tcase_add_test(tcase, undo_broken_off_replaces_nothing_by_an_older_one_when_it_goes_on);
 	tcase_add_test(tcase, purge_is_undone_into_the_trash);
 	tcase_add_test(tcase, purge_whose_grace_is_over_is_passed);
 	tcase_add_test(tcase, live_item_in_a_discarded_directory_is_purged_and_unpurged);

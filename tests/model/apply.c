@@ -15,7 +15,9 @@
 #define COMPARE_EVERY 8 /* operations; and after each that is about the trash */
 #define CONTENT_MAX 9000
 
-static const struct model_actor deleters[3] = { { 1000, 101, 1, 1 }, { 1000, 102, 2, 2 }, { 1001, 103, 3, 3 } };
+static const struct model_actor deleters[3] = { { 1000, 101, 1, 1 },
+						{ 1000, 102, 2, 2 },
+						{ 1001, 103, 3, 3 } };
 
 struct context {
 	struct subject *s;
@@ -110,8 +112,8 @@ static void do_create(struct context *c)
 	int name = 0, expected, result;
 
 	expected = model_create(c->m, &c->who, c->directory, c->op->name, directory, &name);
-	result = namei_create(c->s->namei, &c->actor, id_of(c, c->directory), model_text(c->op->name), &what,
-			      &inode);
+	result = namei_create(c->s->namei, &c->actor, id_of(c, c->directory),
+			      model_text(c->op->name), &what, &inode);
 	same(c, expected, result);
 	if (result)
 		return;
@@ -158,8 +160,8 @@ static void do_link(struct context *c)
 		return;
 	at = subject_place(c->s, name);
 	expected = model_link(c->m, name, c->directory2, c->op->name2);
-	result = namei_link(c->s->namei, &c->actor, &at, id_of(c, c->directory2), model_text(c->op->name2),
-			    &inode);
+	result = namei_link(c->s->namei, &c->actor, &at, id_of(c, c->directory2),
+			    model_text(c->op->name2), &inode);
 	same(c, expected, result);
 	if (!result)
 		inode_release(&inode);
@@ -169,13 +171,13 @@ static void do_rename(struct context *c)
 {
 	bool exchange = c->op->kind == OP_EXCHANGE, noreplace = !exchange && c->op->number % 8 == 0;
 	struct namei_renamed renamed;
-	int expected = model_rename(c->m, &c->who, c->directory, c->op->name, c->directory2, c->op->name2,
-				    noreplace, exchange);
+	int expected = model_rename(c->m, &c->who, c->directory, c->op->name, c->directory2,
+				    c->op->name2, noreplace, exchange);
 
 	same(c, expected,
 	     namei_rename(c->s->namei, &c->actor, id_of(c, c->directory), model_text(c->op->name),
 			  id_of(c, c->directory2), model_text(c->op->name2),
-			  exchange ? RENAME_EXCHANGE :
+			  exchange  ? RENAME_EXCHANGE :
 			  noreplace ? RENAME_NOREPLACE :
 				      0,
 			  &renamed));
@@ -199,7 +201,8 @@ static int remove_all(struct context *c, int directory, int name)
 {
 	int node = c->m->names[name].node, text = c->m->names[name].text, result = 0;
 
-	for (int below = 0; below < MODEL_TEXTS * MODEL_RENAMED && c->m->nodes[node].directory && !result; below++) {
+	for (int below = 0;
+	     below < MODEL_TEXTS * MODEL_RENAMED && c->m->nodes[node].directory && !result; below++) {
 		int child = model_find(c->m, node, below);
 
 		if (child)
@@ -215,7 +218,8 @@ static void do_remove(struct context *c)
 	if (c->op->kind == OP_RM_RF && name)
 		remove_all(c, c->directory, name);
 	else if (c->op->kind != OP_RM_RF)
-		remove_one(c, c->directory, c->op->name, c->op->kind == OP_RMDIR, c->op->kind == OP_DISCARD);
+		remove_one(c, c->directory, c->op->name, c->op->kind == OP_RMDIR,
+			   c->op->kind == OP_DISCARD);
 }
 
 /* ---- out of it --------------------------------------------------------------------------------- */
@@ -272,7 +276,8 @@ static bool stop_undo_after(void *data, uint64_t done, uint64_t total)
 static int restore_call(struct context *c, const struct place *at, unsigned flags, struct patience *p)
 {
 	return c->op->kind == OP_ORIGIN ?
-		       lifecycle_restore_origin(c->s->life, &c->actor, at, flags, p ? stop_after : NULL, p, NULL) :
+		       lifecycle_restore_origin(c->s->life, &c->actor, at, flags,
+						p ? stop_after : NULL, p, NULL) :
 		       lifecycle_restore(c->s->life, &c->actor, at, id_of(c, c->directory2),
 					 model_text(c->op->name2), flags, p ? stop_after : NULL, p);
 }
@@ -292,10 +297,13 @@ static unsigned subject_flags(unsigned flags)
 	       (flags & MODEL_PARENTS ? RESTORE_PARENTS : 0);
 }
 
+/* What was renamed already would be so again: "a (restored) (restored)", for which the model has no number. */
 static bool renames_run_out(const struct context *c)
 {
 	for (int n = 1; n < c->m->names_count; n++)
-		if (c->m->names[n].node && c->m->names[n].text >= MODEL_TEXTS * (MODEL_RENAMED - 2))
+		if (c->m->names[n].node && c->m->names[n].text >= MODEL_TEXTS &&
+		    (model_stand(c->m, n).deleted ||
+		     c->m->names[n].text >= MODEL_TEXTS * (MODEL_RENAMED - 2)))
 			return true;
 	return false;
 }
@@ -336,7 +344,8 @@ static int any_batch(const struct context *c)
 	if (last > 0 && c->op->number >> 4 & 1)
 		return last;
 	for (int i = c->m->batches_count - 1; i > 0; i--)
-		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) && model_batch_is_known(c->m, i) && c->op->number >> (5 + i % 8) & 1)
+		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) &&
+		    model_batch_is_known(c->m, i) && c->op->number >> (5 + i % 8) & 1)
 			return i;
 	return 0;
 }
@@ -413,7 +422,8 @@ static void do_empty(struct context *c)
 	if (!options.dry_run)
 		CK(c->s, emptied.entries == mine.entries && emptied.refused == mine.refused,
 		   "emptied %lu and refused %lu, not %lu and %lu", (unsigned long)emptied.entries,
-		   (unsigned long)emptied.refused, (unsigned long)mine.entries, (unsigned long)mine.refused);
+		   (unsigned long)emptied.refused, (unsigned long)mine.entries,
+		   (unsigned long)mine.refused);
 }
 
 static void sweep_to_the_end(struct context *c, uint64_t budget)
@@ -424,7 +434,8 @@ static void sweep_to_the_end(struct context *c, uint64_t budget)
 	do {
 		result = lifecycle_sweep(c->s->life, budget, &swept);
 		CK(c->s, !result, "a sweep: %d", result);
-		CK(c->s, swept.paused == c->m->suspect, "destruction is%s paused", swept.paused ? "" : " not");
+		CK(c->s, swept.paused == c->m->suspect, "destruction is%s paused",
+		   swept.paused ? "" : " not");
 	} while (swept.more);
 }
 
@@ -480,8 +491,9 @@ static void set_policy(struct context *c, int node, size_t i)
 	n->policy[policies[i].which] = policies[i].number;
 	if (policies[i].value) {
 		n->policies |= 1u << policies[i].which;
-		same(c, 0, file_setxattr(c->s->namei, &root, &c->s->where, n->id, name, policies[i].value,
-					 strlen(policies[i].value), 0));
+		same(c, 0,
+		     file_setxattr(c->s->namei, &root, &c->s->where, n->id, name, policies[i].value,
+				   strlen(policies[i].value), 0));
 	} else if (n->policies & 1u << policies[i].which) {
 		n->policies &= ~(1u << policies[i].which);
 		same(c, 0, file_removexattr(c->s->namei, &root, &c->s->where, n->id, name));
@@ -498,7 +510,8 @@ static void do_policy(struct context *c)
 	}
 	/* What is taken back is taken back everywhere: few histories would get on with protect and hold. */
 	for (int node = MODEL_ROOT; node < c->m->nodes_count && !policies[i].value; node++)
-		if (c->m->nodes[node].policies & 1u << policies[i].which && model_is_live_directory(c->m, node))
+		if (c->m->nodes[node].policies & 1u << policies[i].which &&
+		    model_is_live_directory(c->m, node))
 			set_policy(c, node, i);
 }
 

@@ -9,7 +9,8 @@
 #include "store/util.h"
 #include "tests/model/subject.h"
 
-#define TOLERANCE_NS (MODEL_SECOND / 20) /* the store's clock moves on a little with each number drawn */
+#define TOLERANCE_NS \
+	(MODEL_SECOND / 20) /* the store's clock moves on a little with each number drawn */
 
 static bool about(int64_t a, int64_t b)
 {
@@ -41,8 +42,9 @@ static void compare_directory_times(struct subject *s, struct model_node *node, 
 		node->mtime_ns = time_of(&item->mtime);
 		node->saved_mtime_ns = time_of(&item->directory.saved_mtime);
 	}
-	CK(s, about(time_of(&item->mtime), node->mtime_ns), "directory %s has mtime %" PRId64 ", not %" PRId64,
-	   item->name, time_of(&item->mtime), node->mtime_ns);
+	CK(s, about(time_of(&item->mtime), node->mtime_ns),
+	   "directory %s has mtime %" PRId64 ", not %" PRId64, item->name, time_of(&item->mtime),
+	   node->mtime_ns);
 	node->mtime_ns = time_of(&item->mtime);
 	if (node->saved_batch)
 		node->saved_mtime_ns = time_of(&item->directory.saved_mtime);
@@ -55,11 +57,12 @@ static void compare_item(struct subject *s, int name, const struct item *own)
 	struct item link, item = *own;
 
 	if (item.flags & ITEM_REFERENCE) {
-		CK(s, !record_get_link(s->store, item.id, true, &value, &link), "%s has no link record", own->name);
+		CK(s, !record_get_link(s->store, item.id, true, &value, &link),
+		   "%s has no link record", own->name);
 		item = link;
 	}
-	CK(s, S_ISDIR(item.mode) == node->directory && (item.mode & 07777) == node->mode, "%s has mode %o, not %o",
-	   own->name, item.mode, node->mode);
+	CK(s, S_ISDIR(item.mode) == node->directory && (item.mode & 07777) == node->mode,
+	   "%s has mode %o, not %o", own->name, item.mode, node->mode);
 	CK(s, item.uid == node->uid, "%s is of user %u", own->name, item.uid);
 	if (node->directory) {
 		compare_directory_times(s, node, own);
@@ -67,7 +70,8 @@ static void compare_item(struct subject *s, int name, const struct item *own)
 		int live = model_links(s->m, s->m->names[name].node, true);
 		int total = model_links(s->m, s->m->names[name].node, false);
 
-		CK(s, item.size == node->size, "%s has size %" PRIu64 ", not %u", own->name, item.size, node->size);
+		CK(s, item.size == node->size, "%s has size %" PRIu64 ", not %u", own->name,
+		   item.size, node->size);
 		CK(s, time_of(&item.mtime) == node->mtime_ns, "%s has another mtime", own->name);
 		if (own->flags & ITEM_REFERENCE)
 			CK(s, (int)item.links_live == live && (int)item.links_total == total,
@@ -87,16 +91,19 @@ static void compare_deletion(struct subject *s, int name, const struct item *ite
 	char command[32];
 
 	snprintf(command, sizeof(command), "command%u", n->command);
-	CK(s, d->uid == n->uid && d->gid == n->uid, "%s was deleted by %u, not %u", item->name, d->uid, n->uid);
-	CK(s, !strcmp(d->command, command), "%s was deleted by %s, not %s", item->name, d->command, command);
-	CK(s, d->cause == (n->cause == MODEL_REMOVED ? ITEM_REMOVED :
-			   n->cause == MODEL_REPLACED ? ITEM_REPLACED :
-							ITEM_TEMPORARY),
+	CK(s, d->uid == n->uid && d->gid == n->uid, "%s was deleted by %u, not %u", item->name,
+	   d->uid, n->uid);
+	CK(s, !strcmp(d->command, command), "%s was deleted by %s, not %s", item->name, d->command,
+	   command);
+	CK(s,
+	   d->cause == (n->cause == MODEL_REMOVED  ? ITEM_REMOVED :
+			n->cause == MODEL_REPLACED ? ITEM_REPLACED :
+						     ITEM_TEMPORARY),
 	   "%s has cause %u", item->name, d->cause);
 	CK(s, d->replaced_by == n->replaced_by, "%s was replaced by another", item->name);
 	CK(s, d->batch == s->m->batches[n->batch].seq, "%s is of another batch", item->name);
-	CK(s, about(d->expires_ns, n->expires_ns), "%s expires %" PRId64 ", not %" PRId64, item->name,
-	   d->expires_ns, n->expires_ns);
+	CK(s, about(d->expires_ns, n->expires_ns), "%s expires %" PRId64 ", not %" PRId64,
+	   item->name, d->expires_ns, n->expires_ns);
 	CK(s, !(d->flags & DELETION_PURGED) == !n->purged, "%s is%s purged", item->name,
 	   d->flags & DELETION_PURGED ? "" : " not");
 }
@@ -105,7 +112,8 @@ static void compare_deletion(struct subject *s, int name, const struct item *ite
 
 static int find_row(const struct subject *s, int directory, const struct place *at)
 {
-	model_each(s->m, directory, n) {
+	model_each(s->m, directory, n)
+	{
 		const struct model_name *x = &s->m->names[n];
 
 		if (x->deleted == (at->state == KEY_DEL) && (!x->deleted || x->seq == at->seq) &&
@@ -132,8 +140,10 @@ static unsigned compare_range(struct subject *s, int directory, struct store_que
 
 			CK(s, !record_row_item(s->store, &page.rows[i], &at, &item), "a row is no item");
 			name = find_row(s, directory, &at);
-			CK(s, name, "%s%s should not be there", at.state == KEY_DEL ? "deleted " : "", at.name);
-			CK(s, item.id == s->m->nodes[s->m->names[name].node].id, "%s is another item", at.name);
+			CK(s, name, "%s%s should not be there",
+			   at.state == KEY_DEL ? "deleted " : "", at.name);
+			CK(s, item.id == s->m->nodes[s->m->names[name].node].id,
+			   "%s is another item", at.name);
 			compare_item(s, name, &item);
 			if (at.state == KEY_DEL)
 				compare_deletion(s, name, &item);
@@ -152,8 +162,7 @@ static void compare_rows(struct subject *s, int directory)
 	struct store_query live = { 0 }, deleted = { 0 };
 	unsigned count = 0, expected = 0;
 
-	model_each(s->m, directory, n)
-		expected++;
+	model_each(s->m, directory, n) expected++;
 	key_range_live(s->m->nodes[directory].id, &live.range);
 	key_range_deleted(s->m->nodes[directory].id, &deleted.range);
 	count = compare_range(s, directory, &live) + compare_range(s, directory, &deleted);
@@ -183,7 +192,8 @@ static bool take_entry(void *data, const struct entry *entry, const struct key *
 
 	CK(s, seen->entries < 512, "a long listing");
 	CK(s, name, "the view shows %s, which is not there", entry->shown);
-	CK(s, entry->item.id == s->m->nodes[s->m->names[name].node].id, "the view shows another %s", entry->shown);
+	CK(s, entry->item.id == s->m->nodes[s->m->names[name].node].id, "the view shows another %s",
+	   entry->shown);
 	seen->all[seen->entries].at = entry->at;
 	seen->all[seen->entries].shadow = entry->shadow;
 	snprintf(seen->all[seen->entries++].shown, sizeof(seen->all[0].shown), "%s", entry->shown);
@@ -200,11 +210,12 @@ static bool take_entry(void *data, const struct entry *entry, const struct key *
 
 static bool shows_below(const struct model *m, int directory)
 {
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		struct model_standing st = model_stand(m, n);
 
-		if ((st.deleted && st.visible) ||
-		    (!st.deleted && m->nodes[m->names[n].node].directory && shows_below(m, m->names[n].node)))
+		if ((st.deleted && st.visible) || (!st.deleted && m->nodes[m->names[n].node].directory &&
+						   shows_below(m, m->names[n].node)))
 			return true;
 	}
 	return false;
@@ -230,19 +241,22 @@ static void compare_shown(const struct seen *seen)
 		   "%s leads to another", e->shown);
 		entry_release(&found);
 		for (unsigned k = 0; k < seen->entries; k++) {
-			CK(s, k == i || seen->all[k].shadow || strcmp(seen->all[k].shown, e->shown), "%s is shown twice",
-			   e->shown);
+			CK(s, k == i || seen->all[k].shadow || strcmp(seen->all[k].shown, e->shown),
+			   "%s is shown twice", e->shown);
 			newest &= seen->all[k].shadow || strcmp(seen->all[k].at.name, e->at.name) ||
-				  seen->all[k].at.state != e->at.state || seen->all[k].at.seq <= e->at.seq;
+				  seen->all[k].at.state != e->at.state ||
+				  seen->all[k].at.seq <= e->at.seq;
 		}
 		if (newest && e->at.state == KEY_DEL && seen->live)
-			CK(s, !strcmp(e->shown, e->at.name), "the newest %s is shown as %s", e->at.name, e->shown);
+			CK(s, !strcmp(e->shown, e->at.name), "the newest %s is shown as %s",
+			   e->at.name, e->shown);
 	}
 }
 
 static bool shows_entry_named(const struct model *m, int directory, int text)
 {
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		struct model_standing st = model_stand(m, n);
 
 		if (m->names[n].text == text && st.deleted && st.visible)
@@ -258,10 +272,13 @@ static void compare_view(struct subject *s, int directory)
 	int result;
 
 	CK(s, seen, "memory");
-	*seen = (struct seen){ .s = s, .directory = directory, .live = model_is_live_directory(s->m, directory) };
+	*seen = (struct seen){ .s = s,
+			       .directory = directory,
+			       .live = model_is_live_directory(s->m, directory) };
 	result = lifecycle_list(s->life, s->m->nodes[directory].id, NULL, take_entry, seen);
 	CK(s, !result, "a view is not listed: %d", result);
-	model_each(s->m, directory, n) {
+	model_each(s->m, directory, n)
+	{
 		struct model_standing st = model_stand(s->m, n);
 		bool way = !st.deleted && s->m->nodes[s->m->names[n].node].directory &&
 			   shows_below(s->m, s->m->names[n].node) &&
@@ -270,7 +287,8 @@ static void compare_view(struct subject *s, int directory)
 
 		expected += st.deleted && st.visible;
 		for (unsigned i = 0; i < seen->entries && way && !found; i++)
-			found = seen->all[i].shadow && !strcmp(seen->all[i].at.name, model_text(s->m->names[n].text));
+			found = seen->all[i].shadow &&
+				!strcmp(seen->all[i].at.name, model_text(s->m->names[n].text));
 		CK(s, !way || found, "the view does not show the way to what was deleted below %s",
 		   model_text(s->m->names[n].text));
 	}
@@ -285,9 +303,8 @@ static void compare_below(struct subject *s, int directory)
 {
 	compare_rows(s, directory);
 	compare_view(s, directory);
-	model_each(s->m, directory, n)
-		if (s->m->nodes[s->m->names[n].node].directory)
-			compare_below(s, s->m->names[n].node);
+	model_each(s->m, directory, n) if (s->m->nodes[s->m->names[n].node].directory)
+		compare_below(s, s->m->names[n].node);
 }
 
 void subject_compare(struct subject *s)

@@ -13,17 +13,17 @@ static const struct {
 	const char *name;
 	unsigned weight;
 } kinds[OP_KINDS] = {
-	[OP_CREATE] = { "create", 15 },	  [OP_MKDIR] = { "mkdir", 11 },
-	[OP_WRITE] = { "write", 4 },	  [OP_CHMOD] = { "chmod", 2 },
-	[OP_LINK] = { "link", 5 },	  [OP_RENAME] = { "rename", 9 },
+	[OP_CREATE] = { "create", 15 },	   [OP_MKDIR] = { "mkdir", 11 },
+	[OP_WRITE] = { "write", 4 },	   [OP_CHMOD] = { "chmod", 2 },
+	[OP_LINK] = { "link", 5 },	   [OP_RENAME] = { "rename", 9 },
 	[OP_EXCHANGE] = { "exchange", 2 }, [OP_UNLINK] = { "unlink", 8 },
-	[OP_RMDIR] = { "rmdir", 4 },	  [OP_RM_RF] = { "rm-rf", 4 },
-	[OP_DISCARD] = { "discard", 5 },  [OP_RESTORE] = { "restore", 8 },
-	[OP_ORIGIN] = { "origin", 6 },	  [OP_UNDO] = { "undo", 5 },
-	[OP_PURGE] = { "purge", 3 },	  [OP_EMPTY] = { "empty", 1 },
-	[OP_POLICY] = { "policy", 2 },	  [OP_PASS] = { "pass", 4 },
-	[OP_STEP] = { "step", 1 },	  [OP_ACCEPT] = { "accept", 1 },
-	[OP_SWEEP] = { "sweep", 3 },	  [OP_REMOUNT] = { "remount", 1 },
+	[OP_RMDIR] = { "rmdir", 4 },	   [OP_RM_RF] = { "rm-rf", 4 },
+	[OP_DISCARD] = { "discard", 5 },   [OP_RESTORE] = { "restore", 8 },
+	[OP_ORIGIN] = { "origin", 6 },	   [OP_UNDO] = { "undo", 5 },
+	[OP_PURGE] = { "purge", 3 },	   [OP_EMPTY] = { "empty", 1 },
+	[OP_POLICY] = { "policy", 2 },	   [OP_PASS] = { "pass", 4 },
+	[OP_STEP] = { "step", 1 },	   [OP_ACCEPT] = { "accept", 1 },
+	[OP_SWEEP] = { "sweep", 3 },	   [OP_REMOUNT] = { "remount", 1 },
 	[OP_KILL] = { "kill", 1 },
 };
 

@@ -15,7 +15,8 @@
 #include "tests/model/model.h"
 
 #define HISTORY_OPERATIONS 4096
-#define HISTORY_DEPTH 3 /* of the directory that an operation is in; what it makes lies one deeper */
+#define HISTORY_DEPTH \
+	3 /* of the directory that an operation is in; what it makes lies one deeper */
 
 enum operation_kind {
 	OP_CREATE,

@@ -78,15 +78,16 @@ static int restore_one(struct model *m, const struct model_actor *a, int name, i
 
 /* ---- what went with a directory ------------------------------------------------------- */
 
-static int newest_of(const struct model *m, int directory, int text, int batch)
+static int newest_of(const struct model *m, int directory, int text, int batch, bool purged_too)
 {
 	int found = 0;
 
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		const struct model_name *x = &m->names[n];
 
 		if (x->deleted && x->text == text && x->batch == batch && x->cause == MODEL_REMOVED &&
-		    !x->purged && (!found || x->order > m->names[found].order))
+		    (purged_too || !x->purged) && (!found || x->order > m->names[found].order))
 			found = n;
 	}
 	return found;
@@ -94,14 +95,15 @@ static int newest_of(const struct model *m, int directory, int text, int batch)
 
 static void grow(struct model *m, int directory, int batch)
 {
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		int node = m->names[n].node;
 
 		if (!m->names[n].deleted && m->nodes[node].directory && model_has_deleted_below(m, node))
 			grow(m, node, batch);
 	}
 	for (int text = 0; text < MODEL_TEXTS * MODEL_RENAMED; text++) {
-		int name = newest_of(m, directory, text, batch);
+		int name = newest_of(m, directory, text, batch, false);
 
 		if (!name || model_find(m, directory, text))
 			continue;
@@ -137,9 +139,7 @@ static int check_target(const struct model *m, int name, int directory, int text
 	result = check_victim(m, name, victim);
 	if (result || !m->nodes[m->names[victim].node].directory)
 		return result;
-	model_each(m, m->names[victim].node, n)
-		if (!m->names[n].deleted)
-			return -ENOTEMPTY;
+	model_each(m, m->names[victim].node, n) if (!m->names[n].deleted) return -ENOTEMPTY;
 	return 0;
 }
 
@@ -184,7 +184,8 @@ static void collect_way(const struct model *m, int directory, struct way *way)
 	int reversed[DEPTH_MAX];
 
 	way->count = 0;
-	for (int node = directory; node; node = node == MODEL_ROOT ? 0 : m->names[m->nodes[node].own].directory)
+	for (int node = directory; node;
+	     node = node == MODEL_ROOT ? 0 : m->names[m->nodes[node].own].directory)
 		reversed[way->count++] = node;
 	way->first = way->count;
 	for (int i = 0; i < way->count; i++) {
@@ -225,7 +226,7 @@ static void inherit(struct model *m, int name, const struct model_name *from)
 	n->uid = from->uid;
 	n->command = from->command;
 	n->cause = from->cause;
-	n->replaced_by = from->replaced_by;
+	n->replaced_by = 0;
 	m->fresh[m->fresh_count++] = name;
 }
 
@@ -236,7 +237,8 @@ static void bequeath(struct model *m, int directory, int except, const struct mo
 	bool any = false;
 
 	m->batches[from->batch].open = false;
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		if (m->names[n].deleted || m->names[n].text == except)
 			continue;
 		inherit(m, n, from);
@@ -368,17 +370,18 @@ int model_last_batch(const struct model *m, const struct model_actor *a)
 struct top {
 	int name;
 	uint64_t order;
+	uint64_t newer; /* id of what took its name in the same batch: it stays */
 };
 
-static bool deleted_again(const struct model *m, int name)
+/* The id of what the batch deleted under the same name last, if that was later; 0. */
+static uint64_t deleted_again(const struct model *m, int name)
 {
 	const struct model_name *x = &m->names[name];
+	int last = newest_of(m, x->directory, x->text, x->batch, true);
 
-	model_each(m, x->directory, n)
-		if (m->names[n].deleted && m->names[n].text == x->text && m->names[n].order > x->order &&
-		    m->names[n].batch == x->batch && m->names[n].cause == MODEL_REMOVED)
-			return true;
-	return false;
+	if (x->cause == MODEL_REMOVED && x->replaced_by)
+		return x->replaced_by;
+	return last && m->names[last].order > x->order ? m->nodes[m->names[last].node].id : 0;
 }
 
 /* Newest first. */
@@ -392,13 +395,14 @@ static int collect_tops(const struct model *m, int batch, struct top tops[MODEL_
 
 		for (int n = 1; n < m->names_count; n++)
 			if (m->names[n].node && m->names[n].deleted && m->names[n].batch == batch &&
-			    m->names[n].order < below && (!found || m->names[n].order > m->names[found].order))
+			    m->names[n].order < below &&
+			    (!found || m->names[n].order > m->names[found].order))
 				found = n;
 		if (!found)
 			return count;
 		below = m->names[found].order;
-		if (model_stand(m, found).top == found && !deleted_again(m, found))
-			tops[count++] = (struct top){ found, below };
+		if (model_stand(m, found).top == found)
+			tops[count++] = (struct top){ found, below, deleted_again(m, found) };
 	}
 }
 
@@ -427,7 +431,8 @@ static bool is_taken(const struct model *m, int name)
 	return model_find(m, m->names[name].directory, m->names[name].text) != 0;
 }
 
-static int undo_top(struct model *m, const struct model_actor *a, int name, enum model_taken taken, bool dry)
+static int undo_top(struct model *m, const struct model_actor *a, int name, enum model_taken taken,
+		    bool dry)
 {
 	static const unsigned flags[] = {
 		[MODEL_REFUSE] = MODEL_PARENTS | MODEL_NOREPLACE,
@@ -462,12 +467,16 @@ int model_undo(struct model *m, const struct model_actor *a, int batch, enum mod
 	}
 	count = collect_tops(m, batch, tops);
 	for (int i = 0; i < count && taken == MODEL_REFUSE; i++)
-		if (model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
+		if (!tops[i].newer && model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
 			return -EEXIST;
+	for (int i = 0; i < count && !dry; i++)
+		if (tops[i].newer && m->names[tops[i].name].cause == MODEL_REMOVED &&
+		    !m->names[tops[i].name].purged)
+			m->names[tops[i].name].replaced_by = tops[i].newer;
 	for (int i = 0; i < count; i++) {
 		const struct model_name *n = &m->names[tops[i].name];
 
-		if (!n->node || !n->deleted || n->order != tops[i].order)
+		if (tops[i].newer || !n->node || !n->deleted || n->order != tops[i].order)
 			continue;
 		result = undo_top(m, a, tops[i].name, taken, dry);
 		if (result == -EEXIST || result == -ENOTDIR || result == -EISDIR || result == -ENOTEMPTY)

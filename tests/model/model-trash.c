@@ -11,9 +11,7 @@
 
 static bool is_empty(const struct model *m, int directory)
 {
-	model_each(m, directory, n)
-		if (!m->names[n].deleted)
-			return false;
+	model_each(m, directory, n) if (!m->names[n].deleted) return false;
 	return true;
 }
 
@@ -29,7 +27,8 @@ static int64_t until_below(const struct model *m, int directory)
 {
 	int64_t until_ns = m->nodes[directory].until_ns;
 
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		int node = m->names[n].node;
 
 		if (m->nodes[node].directory && !m->names[n].deleted && model_has_deleted_below(m, node))
@@ -38,13 +37,11 @@ static int64_t until_below(const struct model *m, int directory)
 	return until_ns;
 }
 
-static bool is_temporary(const struct model *m, const struct model_actor *a, int name,
-			 int64_t temporary_ns)
+static bool is_temporary(const struct model *m, const struct model_actor *a, int name, int64_t temporary_ns)
 {
 	const struct model_node *node = &m->nodes[m->names[name].node];
 
-	if (!temporary_ns || node->made_by != a->group ||
-	    m->boot_ns - node->made_boot_ns > temporary_ns)
+	if (!temporary_ns || node->made_by != a->group || m->boot_ns - node->made_boot_ns > temporary_ns)
 		return false;
 	if (node->directory)
 		return !node->until_ns && !model_has_deleted_below(m, m->names[name].node);
@@ -120,12 +117,13 @@ static int version_over(const struct model *m, int newest, int64_t cap)
 	for (int64_t kept = 0;; kept++) {
 		int found = 0;
 
-		model_each(m, m->names[newest].directory, n) {
+		model_each(m, m->names[newest].directory, n)
+		{
 			const struct model_name *x = &m->names[n];
 
-			if (x->deleted && x->text == m->names[newest].text && x->cause == MODEL_REPLACED &&
-			    !x->purged && !m->nodes[x->node].directory && x->order < below &&
-			    (!found || x->order > m->names[found].order))
+			if (x->deleted && x->text == m->names[newest].text &&
+			    x->cause == MODEL_REPLACED && !x->purged && !m->nodes[x->node].directory &&
+			    x->order < below && (!found || x->order > m->names[found].order))
 				found = n;
 		}
 		if (!found || kept == cap)
@@ -156,8 +154,8 @@ void model_trashed(struct model *m, int name)
 
 	if (n->cause == MODEL_REPLACED)
 		evict_versions(m, name);
-	if (n->node && n->destroy_ns <= m->steady_ns && !m->suspect && !m->nodes[n->node].directory &&
-	    !model_is_held(m, name))
+	if (n->node && n->destroy_ns <= m->steady_ns && !m->suspect &&
+	    !m->nodes[n->node].directory && !model_is_held(m, name))
 		model_destroy(m, name, MODEL_BY_EXPIRY);
 }
 
@@ -179,8 +177,8 @@ int model_remove(struct model *m, const struct model_actor *a, int directory, in
 
 /* ---- rename ------------------------------------------------------------------------ */
 
-static int rename_refusal(const struct model *m, int from, int name, int to, int old, bool noreplace,
-			  bool exchange)
+static int rename_refusal(const struct model *m, int from, int name, int to, int old,
+			  bool noreplace, bool exchange)
 {
 	int node = m->names[name].node, other = old ? m->names[old].node : 0;
 	bool crosses = from != to;
@@ -215,7 +213,8 @@ int model_rename(struct model *m, const struct model_actor *a, int from, int fro
 	if (result || (old && m->names[name].node == m->names[old].node))
 		return result;
 	if (old && !exchange) {
-		result = model_trash(m, a, old, MODEL_REPLACED, m->nodes[m->names[name].node].id, false, false);
+		result = model_trash(m, a, old, MODEL_REPLACED, m->nodes[m->names[name].node].id,
+				     false, false);
 		if (result)
 			return result;
 	}
@@ -248,9 +247,7 @@ void model_destroy(struct model *m, int name, enum model_end end)
 
 static bool shows_nothing(const struct model *m, int directory)
 {
-	model_each(m, directory, n)
-		if (model_stand(m, n).visible)
-			return false;
+	model_each(m, directory, n) if (model_stand(m, n).visible) return false;
 	return true;
 }
 
@@ -267,7 +264,7 @@ static void purge_live(struct model *m, const struct model_actor *a, int name, i
 	n->uid = t->uid;
 	n->command = t->command;
 	n->expires_ns = t->expires_ns;
-	n->replaced_by = t->replaced_by;
+	n->replaced_by = 0;
 	n->seq = 0;
 	n->order = ++m->orders;
 	note_in_parent(m, n);
@@ -353,8 +350,8 @@ static int next_due(const struct model *m, const int64_t *after_due, uint64_t af
 	for (int n = 1; n < m->names_count; n++) {
 		const struct model_name *x = &m->names[n];
 
-		if (!x->node || !x->deleted || x->destroy_ns > m->steady_ns ||
-		    x->destroy_ns < *after_due || (x->destroy_ns == *after_due && x->order <= after_order))
+		if (!x->node || !x->deleted || x->destroy_ns > m->steady_ns || x->destroy_ns < *after_due ||
+		    (x->destroy_ns == *after_due && x->order <= after_order))
 			continue;
 		if (!found || x->destroy_ns < m->names[found].destroy_ns ||
 		    (x->destroy_ns == m->names[found].destroy_ns && x->order < m->names[found].order))

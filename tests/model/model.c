@@ -29,7 +29,8 @@ const char *model_text(int text)
 void model_init(struct model *m, int64_t now_ns)
 {
 	memset(m, 0, sizeof(*m));
-	m->nodes[MODEL_ROOT] = (struct model_node){ .id = 1, .directory = true, .mode = 0755, .mtime_ns = now_ns };
+	m->nodes[MODEL_ROOT] =
+		(struct model_node){ .id = 1, .directory = true, .mode = 0755, .mtime_ns = now_ns };
 	m->nodes_count = MODEL_ROOT + 1;
 	m->names_count = m->batches_count = 1;
 }
@@ -99,9 +100,7 @@ void model_move(struct model *m, int name, int directory, int text)
 
 int model_find(const struct model *m, int directory, int text)
 {
-	model_each(m, directory, n)
-		if (m->names[n].text == text && !m->names[n].deleted)
-			return n;
+	model_each(m, directory, n) if (m->names[n].text == text && !m->names[n].deleted) return n;
 	return 0;
 }
 
@@ -174,9 +173,8 @@ static bool is_held_below(const struct model *m, int directory)
 {
 	if (model_holds(m, directory))
 		return true;
-	model_each(m, directory, n)
-		if (m->nodes[m->names[n].node].directory && is_held_below(m, m->names[n].node))
-			return true;
+	model_each(m, directory, n) if (m->nodes[m->names[n].node].directory &&
+					is_held_below(m, m->names[n].node)) return true;
 	return false;
 }
 
@@ -191,7 +189,8 @@ bool model_is_held(const struct model *m, int name)
 /* Temporary names are as if they had never been. */
 bool model_has_deleted_below(const struct model *m, int directory)
 {
-	model_each(m, directory, n) {
+	model_each(m, directory, n)
+	{
 		const struct model_name *x = &m->names[n];
 
 		if (x->deleted ? x->cause != MODEL_TEMPORARY_NAME :

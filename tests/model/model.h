@@ -203,9 +203,9 @@ void model_forget_process(struct model *m); /* closed, or killed: batches end, n
 /* ---- between the files of the model ------------------------------------------------ */
 
 /* Calls for each name in the directory, whatever its state; it may unlink that name. */
-#define model_each(m, directory, n)                                                    \
-	for (int n = (m)->nodes[directory].first, next_##n; n && (next_##n = (m)->names[n].next, 1); \
-	     n = next_##n)
+#define model_each(m, directory, n)                         \
+	for (int n = (m)->nodes[directory].first, next_##n; \
+	     n && (next_##n = (m)->names[n].next, 1); n = next_##n)
 int model_name_new(struct model *m, int node, int directory, int text);
 void model_name_drop(struct model *m, int name);
 void model_move(struct model *m, int name, int directory, int text); /* into the live tree there */

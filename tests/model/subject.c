@@ -85,7 +85,8 @@ static void learn_batch(struct subject *s, struct model_name *n, uint64_t seq)
 	if (!n->batch)
 		return;
 	for (int i = 1; i < s->m->batches_count && !b->seq; i++)
-		CK(s, s->m->batches[i].seq != seq, "%s joined another deletion's batch", model_text(n->text));
+		CK(s, s->m->batches[i].seq != seq, "%s joined another deletion's batch",
+		   model_text(n->text));
 	b->seq = b->seq ? b->seq : seq;
 	CK(s, b->seq == seq, "%s is not of the batch it should be of", model_text(n->text));
 }
@@ -104,7 +105,8 @@ static void learn_purge(struct subject *s, int name)
 	CK(s, !record_get_item(s->store, &at, true, &value, &item), "purged %s is not there", at.name);
 	store_value_release(&value);
 	CK(s, llabs(item.deletion.destroy_ns - n->destroy_ns) < MODEL_SECOND / 20,
-	   "%s, purged, goes at %ld, not %ld", at.name, (long)item.deletion.destroy_ns, (long)n->destroy_ns);
+	   "%s, purged, goes at %ld, not %ld", at.name, (long)item.deletion.destroy_ns,
+	   (long)n->destroy_ns);
 	n->destroy_ns = item.deletion.destroy_ns;
 	key_due(n->destroy_ns, n->seq, &key);
 	CK(s, !store_get(s->store, &key, true, &value), "purged %s has no row", at.name);
@@ -119,9 +121,11 @@ static void learn_times(struct subject *s, int name, const struct item *item)
 {
 	struct model_name *n = &s->m->names[name];
 
-	CK(s, llabs(item->deletion.expires_ns - n->expires_ns) < MODEL_SECOND / 20 ||
-		      n->expires_ns == item->deletion.expires_ns,
-	   "%s expires %ld, not %ld", model_text(n->text), (long)item->deletion.expires_ns, (long)n->expires_ns);
+	CK(s,
+	   llabs(item->deletion.expires_ns - n->expires_ns) < MODEL_SECOND / 20 ||
+		   n->expires_ns == item->deletion.expires_ns,
+	   "%s expires %ld, not %ld", model_text(n->text), (long)item->deletion.expires_ns,
+	   (long)n->expires_ns);
 	n->expires_ns = item->deletion.expires_ns;
 	if (!n->purged)
 		n->destroy_ns = item->deletion.destroy_ns;
@@ -145,8 +149,8 @@ void subject_learn(struct subject *s)
 		CK(s, change->to.seq > m->orders || change->to.seq > n->order, "numbers go back");
 		n->seq = n->order = change->to.seq;
 		at = subject_place(s, m->fresh[i]);
-		CK(s, !record_get_item(s->store, &at, true, &value, &item), "deleted %s is not there",
-		   model_text(n->text));
+		CK(s, !record_get_item(s->store, &at, true, &value, &item),
+		   "deleted %s is not there", model_text(n->text));
 		learn_batch(s, n, item.deletion.batch);
 		learn_times(s, m->fresh[i], &item);
 		store_value_release(&value);

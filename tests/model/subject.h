@@ -24,13 +24,14 @@ struct subject {
 	size_t changed;
 };
 
-#define CK(s, condition, ...)                                \
-	do {                                                 \
-		if (!(condition))                            \
-			subject_fail((s), __VA_ARGS__);      \
+#define CK(s, condition, ...)                           \
+	do {                                            \
+		if (!(condition))                       \
+			subject_fail((s), __VA_ARGS__); \
 	} while (0)
 
-void subject_fail(struct subject *s, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+void subject_fail(struct subject *s, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
 void subject_open(struct subject *s, struct run *run); /* makes the store, or opens it again */
 void subject_close(struct subject *s);
 void subject_remount(struct subject *s);

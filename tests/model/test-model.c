@@ -24,7 +24,8 @@
 
 #define HISTORIES 2000
 #define OPERATIONS 200
-#define LOCAL_ONE_IN 25 /* histories on the local store: each kill and remount there is a real one */
+#define LOCAL_ONE_IN \
+	25 /* histories on the local store: each kill and remount there is a real one */
 #define SECONDS_MAX 120 /* of one history */
 #define RUNS_MAX 2000 /* of the minimiser */
 
@@ -36,7 +37,8 @@ struct totals {
 
 static struct run *new_run(void)
 {
-	struct run *run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct run *run =
+		mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (run == MAP_FAILED) {
 		perror("test-model: memory");
@@ -53,11 +55,11 @@ static int remove_entry(const char *path, const struct stat *attributes, int typ
 static void describe_death(struct run *run, int status)
 {
 	if (WIFSIGNALED(status))
-		snprintf(run->failure, sizeof(run->failure), "operation %d: died of signal %d%s", run->at,
-			 WTERMSIG(status), WTERMSIG(status) == SIGALRM ? " (no end)" : "");
+		snprintf(run->failure, sizeof(run->failure), "operation %d: died of signal %d%s",
+			 run->at, WTERMSIG(status), WTERMSIG(status) == SIGALRM ? " (no end)" : "");
 	else if (!run->failure[0])
-		snprintf(run->failure, sizeof(run->failure), "operation %d: exit status %d", run->at,
-			 WEXITSTATUS(status));
+		snprintf(run->failure, sizeof(run->failure), "operation %d: exit status %d",
+			 run->at, WEXITSTATUS(status));
 }
 
 /* What `run->history` says. True: all was as it should be. */
@@ -189,8 +191,8 @@ static bool run_seed(struct run *run, uint64_t seed, int operations, bool quick,
 {
 	history_generate(&run->history, seed, operations);
 	run->history.engine = seed % LOCAL_ONE_IN == 0 ? HISTORY_LOCAL :
-			      seed % 2			? HISTORY_MEMORY :
-							  HISTORY_MEMORY_SEALED;
+			      seed % 2		       ? HISTORY_MEMORY :
+							 HISTORY_MEMORY_SEALED;
 	if (run_history(run, quick)) {
 		add_up(totals, run);
 		return true;
@@ -204,8 +206,8 @@ static bool run_seed(struct run *run, uint64_t seed, int operations, bool quick,
 }
 
 /* What one of the jobs does: every `jobs`th seed. Its totals go through the pipe. */
-static bool run_share(uint64_t first, unsigned histories, unsigned job, unsigned jobs, int operations,
-		      bool quick, struct totals *totals)
+static bool run_share(uint64_t first, unsigned histories, unsigned job, unsigned jobs,
+		      int operations, bool quick, struct totals *totals)
 {
 	struct run *run = new_run();
 	bool ok = true;
