@@ -121,7 +121,7 @@ START_TEST(operands_are_counted)
 	ck_assert_int_eq(parse("init", "a b"), EXIT_USAGE);
 	ck_assert_int_eq(parse("init", "EMPTY"), EXIT_USAGE);
 	ck_assert_int_eq(parse("version", "x"), EXIT_USAGE);
-	ck_assert_int_eq(parse("policy set", "d"), EXIT_USAGE);
+	ck_assert_int_eq(parse("policy unset", "d"), EXIT_USAGE);
 }
 END_TEST
 
