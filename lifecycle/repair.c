@@ -77,7 +77,8 @@ int repair_all_names(struct repair *r, uint64_t id,
 	uint64_t last = UINT64_MAX;
 	int result = 0;
 
-	for (size_t i = marks_find(names, id); i < names->count && names->items[i].id == id && !result; i++)
+	for (size_t i = marks_find(names, id);
+	     i < names->count && names->items[i].id == id && !result; i++)
 		if (names->items[i].directory != last) {
 			last = names->items[i].directory;
 			result = repair_each_name(r, last, id, visit);

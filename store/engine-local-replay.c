@@ -10,14 +10,6 @@
 
 #include <stdio.h>
 
-static int damaged(struct store_open_report *report, const char *what)
-{
-	snprintf(report->text, sizeof(report->text),
-		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`",
-		 what);
-	return STORE_DAMAGED;
-}
-
 /* ---- the anchor ------------------------------------------------------------ */
 
 static bool meta_matches(struct engine_local *e, const struct journal_anchor *anchor)
@@ -30,24 +22,30 @@ static bool meta_matches(struct engine_local *e, const struct journal_anchor *an
 	return !memcmp(hash, anchor->meta_hash, sizeof(hash));
 }
 
-/* The index is at the anchor's commit, or one further, when the process ended between commit and anchor. */
-static int check_anchor(struct engine_local *e, const struct journal_state *state,
-			struct store_open_report *report)
+/*
+ * The index is at the anchor's commit, or one further, when the process ended
+ * between commit and anchor. *ret_why: it is another index than the journal was
+ * written for; NULL: it is not.
+ */
+static int check_anchor(struct engine_local *e, const struct journal_state *state, const char **ret_why)
 {
 	struct index_facts facts;
 	int r;
 
+	*ret_why = NULL;
 	if (!state->anchored)
 		return 0;
 	r = index_facts(e->index, false, &facts);
 	if (r < 0)
 		return r;
 	if (facts.commit < state->anchor.commit)
-		return damaged(report, "the database is older than its journal");
-	if (facts.commit > state->anchor.commit + 1)
-		return damaged(report, "the journal is older than its database");
-	if (!meta_matches(e, &state->anchor) || e->applied_seq < state->anchor.applied_seq)
-		return damaged(report, "the database's first pages are not those that were written last");
+		*ret_why = "the database is older than its journal";
+	else if (facts.commit > state->anchor.commit + 1)
+		*ret_why = "the journal is older than its database";
+	else if (!meta_matches(e, &state->anchor) || e->applied_seq < state->anchor.applied_seq)
+		*ret_why = "the database's first pages are not those that were written last";
+	if (*ret_why)
+		return 0;
 	e->anchor_owed = facts.commit > state->anchor.commit;
 	return 0;
 }
@@ -92,27 +90,46 @@ static int apply(void *data, const struct journal_record *record)
 	return r;
 }
 
+/*
+ * Whether what the journal holds may be applied: 1, 0 (it was discarded: the
+ * index is all there is), STORE_DAMAGED, negative errno.
+ */
+static int examine(struct engine_local *e, struct store_open_report *report, struct journal_state *state)
+{
+	bool whole = true;
+	const char *why;
+	int r = journal_examine(e->journal, e->applied_seq, state);
+
+	if (r == 0 && state->damage) {
+		r = local_discard(e, state->damage, report);
+		whole = state->cut;
+	}
+	if (r == 0 && whole)
+		r = check_anchor(e, state, &why);
+	if (r == 0 && whole && why) {
+		r = local_discard(e, why, report);
+		whole = false;
+	}
+	return r == 0 ? whole : r;
+}
+
 int local_replay(struct engine_local *e, struct store_open_report *report, bool *ret_clean)
 {
 	struct journal_state state;
-	int r = journal_examine(e->journal, e->applied_seq, &state);
+	int whole = examine(e, report, &state), r = 0;
 
-	if (r < 0)
-		return r;
-	if (state.damage)
-		return damaged(report, state.damage);
-	r = check_anchor(e, &state, report);
-	if (r != 0)
-		return r;
+	if (whole < 0 || whole == STORE_DAMAGED)
+		return whole;
 	e->last_seq = e->applied_seq;
 	e->durable_seq = e->applied_seq;
-	r = journal_replay(e->journal, e->applied_seq, util_max(state.durable_seq, e->applied_seq),
-			   apply, e);
+	if (whole)
+		r = journal_replay(e->journal, e->applied_seq,
+				   util_max(state.durable_seq, e->applied_seq), apply, e);
 	journal_replayed(e->journal);
 	if (r == -EBADMSG)
-		return damaged(report,
-			       "a journal record does not say what a program of this version writes");
-	*ret_clean = state.clean && e->open->last_seq == 0;
+		return local_damaged(
+			report, "a journal record does not say what a program of this version writes");
+	*ret_clean = state.clean && !report->discarded && e->open->last_seq == 0;
 	return r;
 }
 

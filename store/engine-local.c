@@ -191,6 +191,7 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 	e->codec.sealed_names = keys->sealed_names;
 	memcpy(e->codec.token_key, keys->keys[SEAL_TOKEN].bytes, KEY_TOKEN_SIZE);
 	e->read_only = options->read_only;
+	e->discard = options->discard_journal;
 	e->generation_bytes = options->generation_bytes ? options->generation_bytes :
 							  LOCAL_GENERATION_BYTES;
 	e->dir_fd = -1;
@@ -202,7 +203,7 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 	return NULL;
 }
 
-static int damaged(struct store_open_report *report, const char *what)
+int local_damaged(struct store_open_report *report, const char *what)
 {
 	snprintf(report->text, sizeof(report->text),
 		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`",
@@ -219,7 +220,7 @@ static int verify(struct engine_local *e, const struct store_open_options *optio
 	if (r < 0)
 		return r;
 	if (verdict.damaged)
-		return damaged(report, verdict.text);
+		return local_damaged(report, verdict.text);
 	if (verdict.unreadable)
 		e->problem = "items of the store are damaged: run `ddbfs check`";
 	return 0;
@@ -233,11 +234,11 @@ static int open_files(struct engine_local *e, const struct store_open_options *o
 	int r = index_probe(e->dir_fd, &size);
 
 	if (r == -EBADMSG)
-		return damaged(report, "the file data.mdb is missing or not a database");
+		return local_damaged(report, "the file data.mdb is missing or not a database");
 	if (r == 0)
 		r = journal_open(e->dir_fd, e->keys, e->read_only, &e->journal);
 	if (r == -EBADMSG)
-		return damaged(report, "a journal is missing or has not its size");
+		return local_damaged(report, "a journal is missing or has not its size");
 	if (r == 0 && (options->verify || size < VERIFY_ALWAYS))
 		r = verify(e, options, report);
 	if (r != 0)
@@ -246,10 +247,10 @@ static int open_files(struct engine_local *e, const struct store_open_options *o
 	if (r == 0)
 		r = local_state_read(e, ret_state);
 	if (r == -EBADMSG || r == -EIO)
-		return damaged(report, "the database does not say what it holds");
+		return local_damaged(report, "the database does not say what it holds");
 	if (r == 0)
 		r = segments_open(e->dir_fd, e->read_only, ret_state->next_segment, &e->segments);
-	return r == -EBADMSG ? damaged(report, "the directory of segments is missing") : r;
+	return r == -EBADMSG ? local_damaged(report, "the directory of segments is missing") : r;
 }
 
 /* Whether FREE lists anything. */

@@ -52,6 +52,7 @@ struct engine_local {
 	struct key_codec codec;
 	int dir_fd;
 	bool read_only; /* opened so */
+	bool discard; /* store_open_options.discard_journal */
 	uint64_t generation_bytes;
 
 	struct index *index;
@@ -203,6 +204,17 @@ int local_state_put(struct engine_local *e, uint64_t applied_seq);
 int local_replay(struct engine_local *e, struct store_open_report *report, bool *ret_clean);
 /* Gives back what a crash left in segments and nothing refers to. Before the replay is committed. */
 int local_reclaim(struct engine_local *e, const struct local_state *state);
+
+/* ---- engine-local-discard.c ------------------------------------------------ */
+
+/*
+ * The journal cannot be believed, for the reason `why` (static words):
+ * STORE_DAMAGED with `report` filled, or, if that was asked for, 0: go on without
+ * what follows. Then copies of the journals are on disk. Negative errno.
+ */
+int local_discard(struct engine_local *e, const char *why, struct store_open_report *report);
+/* Fills `report` for damage that nothing here can do anything about. STORE_DAMAGED. */
+int local_damaged(struct store_open_report *report, const char *what);
 
 /* ---- engine-local-verify.c ------------------------------------------------ */
 

@@ -271,8 +271,10 @@ int journal_examine(struct journal *j, uint64_t applied_seq, struct journal_stat
 	}
 	if (r < 0)
 		return r;
-	if (!state.damage && state.durable_seq > state.end_seq)
+	if (!state.damage && state.durable_seq > state.end_seq) {
 		state.damage = "a journal record that was on disk is damaged";
+		state.cut = applied_seq <= state.end_seq;
+	}
 	if (!state.damage && applied_seq > state.end_seq)
 		state.damage = "the journal is older than the database";
 	if (count)

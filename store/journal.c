@@ -32,25 +32,6 @@ void journal_header_ad(const struct journal *j, unsigned file, uint8_t ret_ad[JO
 	util_put_le32(ret_ad + KEYRING_STORE_ID_SIZE + 12, file);
 }
 
-/* All of it, or a negative errno. */
-static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size) {
-		ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return 0;
-}
-
 /* Both copies of the header in one write. */
 static int write_header(struct journal *j, unsigned file, const struct journal_use *use)
 {
@@ -67,7 +48,7 @@ static int write_header(struct journal *j, unsigned file, const struct journal_u
 	util_put_le32(blocks + 8, 1);
 	seal_box(journal_key(j, JOURNAL_CHANGES), ad, sizeof(ad), plain, sizeof(plain), blocks + 16);
 	memcpy(blocks + JOURNAL_BLOCK, blocks, JOURNAL_BLOCK);
-	return write_all(j->files[file].fd, blocks, sizeof(blocks), 0);
+	return util_write_all(j->files[file].fd, blocks, sizeof(blocks), 0);
 }
 
 static int create_file(int dir_fd, const char *name, uint64_t size)
@@ -78,7 +59,7 @@ static int create_file(int dir_fd, const char *name, uint64_t size)
 	if (fd < 0)
 		return -errno;
 	for (uint64_t at = 0; at < size; at += sizeof(zeros)) {
-		int r = write_all(fd, zeros, util_min((uint64_t)sizeof(zeros), size - at), at);
+		int r = util_write_all(fd, zeros, util_min((uint64_t)sizeof(zeros), size - at), at);
 
 		if (r < 0)
 			return r;
@@ -224,7 +205,7 @@ static int take_back(struct journal *j, int error)
 	static const uint8_t nothing[JOURNAL_HEAD_SIZE];
 	size_t size = util_min(sizeof(nothing), (size_t)(j->size - j->at));
 
-	return write_all(j->files[j->current].fd, nothing, size, j->at) < 0 ? -EROFS : error;
+	return util_write_all(j->files[j->current].fd, nothing, size, j->at) < 0 ? -EROFS : error;
 }
 
 int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint64_t durable_seq,
@@ -249,7 +230,7 @@ int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint
 	fill_head(j, kind, seq, durable_seq, size, record);
 	journal_record_ad(j, use, record, ad);
 	seal_box(journal_key(j, kind), ad, sizeof(ad), bytes, size, record + JOURNAL_HEAD_SIZE);
-	r = write_all(j->files[j->current].fd, record, record_size, j->at);
+	r = util_write_all(j->files[j->current].fd, record, record_size, j->at);
 	if (r < 0)
 		return take_back(j, r);
 	memcpy(j->chain, record + JOURNAL_HEAD_SIZE + SEAL_NONCE_SIZE + size, SEAL_TAG_SIZE);

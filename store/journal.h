@@ -87,6 +87,7 @@ struct journal_state {
 	bool anchored; /* `anchor` is the newest */
 	struct journal_anchor anchor;
 	bool clean; /* the anchor is the last thing in the log and says so */
+	bool cut; /* with `damage`: what precedes the log's end can be believed */
 	const char *damage; /* why the log must not be believed, static words, or NULL */
 };
 

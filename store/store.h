@@ -272,6 +272,7 @@ struct store_open_options {
 	struct store_credentials credentials;
 	const struct clock *clock; /* NULL = the system's */
 	bool read_only; /* for check: no lock is taken away, nothing is written; needs a store nobody has open */
+	bool discard_journal; /* a journal that cannot be believed does not keep the store from being opened: see the report */
 	bool verify; /* verify the whole structure, whatever its size */
 	uint64_t map_bytes; /* LMDB map, 0 = 1 TiB; small ones are for tests */
 	uint64_t generation_bytes; /* bound of one overlay generation, 0 = 24 MiB; small ones are for tests */
@@ -281,7 +282,8 @@ struct store_open_options {
 struct store_open_report {
 	int holder_pid;
 	unsigned format;
-	char text[256];
+	bool discarded; /* the store was opened without what its journal held; `text` says why, and where a copy is */
+	char text[384];
 };
 
 /*

@@ -131,3 +131,21 @@ bool reader_done(const struct reader *r)
 {
 	return !r->failed && r->at == r->size;
 }
+
+int util_write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
+{
+	while (size) {
+		ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		bytes += n;
+		size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}

@@ -125,6 +125,9 @@ static inline uint64_t util_get_be64(const uint8_t *p)
 	return v;
 }
 
+/* pwrite of all of it, in as many calls as it takes. 0 or negative errno (-EIO: nothing more is taken). */
+int util_write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset);
+
 /*
  * A growing run of bytes. Zeroed is empty. Appending to a buffer whose
  * allocation failed does nothing: check `failed` once at the end.

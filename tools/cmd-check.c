@@ -159,11 +159,28 @@ static int check(const struct arguments *a, struct store *s)
 	return result;
 }
 
+static void print_discarded(const struct arguments *a, const struct store_open_report *report)
+{
+	const char *text = report->discarded ? report->text :
+					       "the journal is whole: nothing was discarded";
+	json_t *row;
+
+	if (!arguments_has(a, OPTION_JSON)) {
+		puts(text);
+		return;
+	}
+	row = json_pack("{sb ss}", "discarded", report->discarded, "text", text);
+	print_json(row);
+	json_decref(row);
+}
+
 /* A locked store asks, once, if nothing was given. */
 static int open_store(const struct arguments *a, struct credentials *credentials, struct store **ret_store)
 {
 	struct store_open_options options = {
-		.read_only = !arguments_has(a, OPTION_QUARANTINE),
+		.read_only = !arguments_has(a, OPTION_QUARANTINE) &&
+			     !arguments_has(a, OPTION_DISCARD_JOURNAL),
+		.discard_journal = arguments_has(a, OPTION_DISCARD_JOURNAL),
 		.verify = true,
 	};
 	struct store_open_report report = { 0 };
@@ -179,8 +196,11 @@ static int open_store(const struct arguments *a, struct credentials *credentials
 		options.credentials = credentials->store;
 		result = store_open(a->operands[0], &options, &report, ret_store);
 	}
-	return result ? cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words) :
-			EXIT_DONE;
+	if (result)
+		return cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words);
+	if (options.discard_journal)
+		print_discarded(a, &report);
+	return EXIT_DONE;
 }
 
 int cmd_check(const struct arguments *a)

@@ -193,10 +193,15 @@ const struct command command_table[] = {
 			"in it, and moves files of which a part cannot be read, and what has lost its name, to /lost+found in the "
 			"store. A record of which nothing can be read is removed. Each thing done is told, and written to a file in "
 			"/lost+found. Exit code 0: nothing damaged is left outside of it; 3: something is.\n"
-			"Where the structure of the database or a journal is damaged nothing can be set aside: exit code 26, and the "
-			"message says what to do.",
+			"A store whose journal is damaged, or belongs to another state of the database, is refused (exit code 26), "
+			"since changes that were promised are missing. --discard-journal goes on without them: everything before the "
+			"damage is kept, what came after is given up, and the journals as they were are copied to STORE/discarded-1 "
+			"(2, and so on). If an old copy of data.mdb was put back, put the right one back instead: what changed since "
+			"would be lost for good.\n"
+			"Where the structure of the database is damaged nothing can be set aside: exit code 26, and the message says "
+			"what to do.",
 		.run = cmd_check,
-		TAKES(OPTION_QUARANTINE, OPTION_JSON, KEY_OPTIONS),
+		TAKES(OPTION_QUARANTINE, OPTION_DISCARD_JOURNAL, OPTION_JSON, KEY_OPTIONS),
 	},
 	{
 		.name = "key add",

@@ -22,6 +22,8 @@ const struct option option_table[OPTION_COUNT] = {
 				    "let what was deleted before follow the policy too" },
 	[OPTION_BY] = { "by", 0, OPTION_KIND_TEXT, "USER", "only what this user (name or uid) deleted" },
 	[OPTION_CREATE] = { "create", 0, FLAG, NULL, "make the store first if there is none" },
+	[OPTION_DISCARD_JOURNAL] = { "discard-journal", 0, FLAG, NULL,
+				     "give up what a damaged journal held; a copy of it is kept" },
 	[OPTION_DRY_RUN] = { "dry-run", 'n', FLAG, NULL, "say what would be done and do nothing" },
 	[OPTION_FORCE_UNMOUNT] = { "force-unmount", 0, FLAG, NULL,
 				   "clean up a mount whose daemon is dead or hangs" },

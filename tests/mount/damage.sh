@@ -286,6 +286,76 @@ quarantine_spares_the_users_lost_and_found() {
 	rm -r "$mnt"/lost+found*
 }
 
+# A journal whose last record was synced, and is damaged: what it held is lost, and that is not to be found out by chance.
+journal_refuses_then_is_discarded() {
+	local journal at
+
+	echo before >before
+	sync .
+	cd /
+	remount
+	cd "$d"
+	echo first >first
+	sync first
+	echo second >second
+	sync second
+	echo third >third
+	sync third
+	cd /
+	kill_daemon
+	umount -l "$mnt"
+	# The one in use is the one that was written last.
+	journal=$(find "$store" -maxdepth 1 -name 'journal.*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-)
+	at=$(middle_of_records "$journal")
+	flip "$journal" "$at"
+	exits 26 mount_up
+	says 'nothing was changed'
+	says '--discard-journal'
+	exits 26 ddbfs check "$store"
+	exits 0 ddbfs check --discard-journal "$store"
+	says discarded
+	exists "$store/discarded-1/journal.0"
+	exists "$store/discarded-1/journal.1"
+	exits 0 ddbfs check --discard-journal --json "$store"
+	says '"discarded":false'
+	mount_up
+	content "$d/before" before
+	equal '' "$(cat "$d/third" 2>/dev/null || true)"
+	check_clean
+}
+
+# middle_of_records JOURNAL
+middle_of_records() {
+	local end
+
+	# Blocks of 4 KiB that are not zero, of what follows the header.
+	end=$(od -An -v -tx1 -w4096 -j 8192 -N 1048576 "$1" | awk '/[1-9a-f]/ { last = NR } END { print last }')
+	echo $((8192 + (end / 2) * 4096 + 100))
+}
+
+old_database_is_refused_then_accepted() {
+	echo old >old
+	cd /
+	mount_down
+	cp "$store/data.mdb" "$tmp/old.mdb"
+	mount_up
+	for i in $(seq 50); do echo "$i" >"$d/new-$i"; done
+	mount_down
+	mount_up
+	echo newer >"$d/newer"
+	mount_down
+	cp "$tmp/old.mdb" "$store/data.mdb"
+	exits 26 mount_up
+	says 'older than its journal'
+	says 'nothing was changed'
+	says '--discard-journal'
+	exits 0 ddbfs check --discard-journal --quarantine "$store"
+	mount_up
+	content "$d/old" old
+	absent "$d/newer"
+	check_clean
+}
+
 mount_new
 it 'removes a damaged file, and a tree that holds one' removes_a_damaged_file
 it 'keeps what is in a directory whose record is damaged, and removes it' removes_a_damaged_directory
@@ -296,4 +366,6 @@ it 'removes damaged items whose names are sealed' removes_under_sealed_names
 it 'mends and sets aside all kinds of damage' quarantines_all_kinds
 it 'changes nothing in a sound store' quarantine_is_quiet_on_a_sound_store
 it 'sets aside beside a name that is taken' quarantine_spares_the_users_lost_and_found
+it 'refuses a damaged journal, and goes on without it when told so' journal_refuses_then_is_discarded
+it 'refuses an older database, and goes on with it when told so' old_database_is_refused_then_accepted
 done_testing
