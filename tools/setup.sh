@@ -55,7 +55,7 @@ build_packages=(
 )
 try_packages=(rsync)
 test_packages=(
-	acl attr e2fsprogs faketime git inotify-tools jq patch procps rsync sqlite3 strace util-linux vim-tiny
+	acl attr e2fsprogs git inotify-tools jq patch procps rsync sqlite3 util-linux vim-tiny
 )
 
 # Installs those of the named packages that are missing.

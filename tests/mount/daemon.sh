@@ -188,7 +188,8 @@ inside_itself() {
 log_inside() {
 	mkdir "$tmp/l"
 	ddbfs init "$tmp/lstore"
-	exits 2 ddbfs mount --log "$tmp/l/log" "$tmp/lstore" "$tmp/l" || exits 13 ddbfs mount --log "$tmp/l/log" "$tmp/lstore" "$tmp/l"
+	exits 13 ddbfs mount --log "$tmp/l/log" "$tmp/lstore" "$tmp/l"
+	says log
 	rm -rf "$tmp/l" "$tmp/lstore"
 }
 
@@ -206,6 +207,25 @@ helper_of_mount() {
 	grep " $m fuse" /proc/self/mounts | grep -q nosuid
 	grep " $m fuse" /proc/self/mounts | grep -q nodev
 	ddbfs umount "$m"
+	rm -rf "$m" "$tmp/hstore" "$tmp/programs"
+}
+
+helper_of_umount() {
+	local m=$tmp/helper
+
+	mkdir "$m" "$tmp/programs"
+	ddbfs init "$tmp/hstore"
+	ln -s "$DDBFS" "$tmp/programs/umount.fuse.ddbfs"
+	ddbfs mount "$tmp/hstore" "$m"
+	echo text >"$m/f"
+	exec 3<"$m/f"
+	exits 1 timeout 60 "$tmp/programs/umount.fuse.ddbfs" "$m"
+	says busy
+	exec 3<&-
+	exits 2 timeout 60 "$tmp/programs/umount.fuse.ddbfs" "$m" -z
+	timeout 60 "$tmp/programs/umount.fuse.ddbfs" "$m" -n -v
+	! mounted "$m" || fail 'still mounted'
+	ddbfs check "$tmp/hstore"
 	rm -rf "$m" "$tmp/hstore" "$tmp/programs"
 }
 
@@ -267,6 +287,7 @@ it 'what unlink(2) was answered survives kill -9, in the trash' removals_survive
 it 'D10 a store inside its own mount point, and a link as mount point, are refused' inside_itself
 it 'D10 a log inside the mount point is refused' log_inside
 it 'mount.ddbfs takes what mount(8) and fstab give' helper_of_mount
+it 'umount.fuse.ddbfs takes what umount(8) gives, and waits for the disk' helper_of_umount
 it 'a read-only mount changes nothing' read_only_mount
 it 'mount -f stays in the foreground until it is unmounted' foreground
 it 'mount --create makes a store once' create_on_mount

@@ -48,16 +48,14 @@ from_descriptor() {
 	timeout 60 "$DDBFS" mount --passphrase-fd 7 "$store" "$mnt" 7<"$tmp/right" </dev/null
 	exists "$mnt/secret-directory"
 	mount_down
-	exits 12 ddbfs mount --passphrase-file /dev/null "$store" "$mnt" ||
-		exits 2 ddbfs mount --passphrase-file /dev/null "$store" "$mnt"
+	exits 2 ddbfs mount --passphrase-file /dev/null "$store" "$mnt"
 	refused mount_up --passphrase-file "$tmp/no-such-file"
 	says no-such-file
 }
 
 changed_passphrase() {
 	echo 'new horse' >"$tmp/new"
-	ddbfs key add --passphrase-file "$tmp/right" --new-passphrase-file "$tmp/new" "$store" ||
-		ddbfs key add --kdf interactive --passphrase-file "$tmp/right" --new-passphrase-file "$tmp/new" "$store"
+	ddbfs key add --passphrase-file "$tmp/right" --new-passphrase-file "$tmp/new" "$store"
 	mount_up --passphrase-file "$tmp/new"
 	exists "$mnt/secret-directory"
 	mount_down
@@ -66,6 +64,41 @@ changed_passphrase() {
 	exits 12 mount_up --passphrase-file "$tmp/right"
 	mount_up --passphrase-file "$tmp/new"
 	mount_down
+}
+
+# answering COMMAND ANSWER...: on a terminal, each answer given when it is asked for; what was shown in $tmp/shown
+answering() {
+	local command=$1 answer shown status=0 pid from to
+	shift
+
+	: >"$tmp/shown"
+	coproc timeout 60 script -qec "$command" /dev/null
+	pid=$COPROC_PID
+	# Copies: the shell closes its own when the program ends.
+	exec {from}<&"${COPROC[0]}" {to}>&"${COPROC[1]}"
+	for answer; do
+		IFS= read -r -d ':' -t 60 shown <&"$from" || return
+		printf '%s:' "$shown" >>"$tmp/shown"
+		printf '%s\n' "$answer" >&"$to"
+	done
+	cat <&"$from" >>"$tmp/shown"
+	exec {from}<&- {to}>&-
+	wait "$pid" || status=$?
+	return $status
+}
+
+on_a_terminal() {
+	answering "'$DDBFS' init --kdf interactive --passphrase '$tmp/asked'" typed typed
+	! grep -q typed "$tmp/shown" || fail "the terminal shows it: $(cat "$tmp/shown")"
+	exits 12 answering "'$DDBFS' check '$tmp/asked'" other
+	exits 2 answering "'$DDBFS' init --passphrase '$tmp/twice'" one two
+	grep -q differ "$tmp/shown"
+	absent "$tmp/twice"
+	answering "'$DDBFS' check '$tmp/asked'" typed
+	grep -q clean "$tmp/shown"
+	answering "'$DDBFS' key add --new-passphrase '$tmp/asked'" next next typed
+	answering "'$DDBFS' check '$tmp/asked'" next
+	rm -rf "$tmp/asked"
 }
 
 with_key_file() {
@@ -104,6 +137,7 @@ it 'a passphrase opens the store, a wrong one gives exit code 12 and writes noth
 it 'neither names, attributes, targets nor contents can be read in the store' nothing_readable_on_disk
 it 'passphrases come from descriptors and files' from_descriptor
 it 'passphrases are added and replaced' changed_passphrase
+it 'a passphrase is asked for on the terminal, unseen, a new one twice' on_a_terminal
 it 'a key file opens the store, another does not' with_key_file
 it 'without a passphrase the store is sealed all the same, and its owner'\''s' without_passphrase
 done_testing

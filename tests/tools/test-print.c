@@ -1,13 +1,17 @@
-/* Names, sizes and times as people see them; units as people write them; bytes in JSON. */
+/* Names, sizes, times and progress as people see them; units as people write them; bytes in JSON. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fs/bytes.h"
+#include "store/clock.h"
 #include "store/item.h"
 #include "store/util.h"
 #include "tests/lib/test.h"
 #include "tools/print.h"
+#include "tools/progress.h"
 #include "tools/units.h"
 
 static void check_quoted(const char *bytes, const char *expected)
@@ -171,6 +175,54 @@ START_TEST(wrong_bytes_in_json_are_refused)
 }
 END_TEST
 
+/* What progress shows on `shown` (which `seen` reads) in its first second, and after that. */
+static void show_progress(int shown, int seen, char ret_early[256], char ret_late[256])
+{
+	int saved = dup(STDERR_FILENO);
+	struct progress p;
+	ssize_t got;
+
+	dup2(shown, STDERR_FILENO);
+	progress_begin(&p, "restoring");
+	progress_show(&p, 5, 10);
+	got = read(seen, ret_early, 255);
+	ret_early[util_max(got, (ssize_t)0)] = '\0';
+	p.begun_ns -= 2 * CLOCK_SECOND_NS;
+	progress_show(&p, 6, 10);
+	progress_clear(&p);
+	got = read(seen, ret_late, 255);
+	ret_late[util_max(got, (ssize_t)0)] = '\0';
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+}
+
+START_TEST(progress_is_for_terminals_and_what_lasts)
+{
+	_cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
+	char early[256], late[256];
+	int pipes[2];
+
+	ck_assert_int_ge(terminal, 0);
+	ck_assert_int_eq(grantpt(terminal), 0);
+	ck_assert_int_eq(unlockpt(terminal), 0);
+	slave = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+	ck_assert_int_ge(slave, 0);
+	ck_assert_int_eq(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
+	show_progress(slave, terminal, early, late);
+	ck_assert_str_eq(early, "");
+	ck_assert_ptr_nonnull(strstr(late, "restoring [##################------------] 6 of 10"));
+	/* Taken away again. */
+	ck_assert_str_eq(late + strlen(late) - 4, "\r\033[K");
+
+	ck_assert_int_eq(pipe2(pipes, O_NONBLOCK), 0);
+	show_progress(pipes[1], pipes[0], early, late);
+	ck_assert_str_eq(early, "");
+	ck_assert_str_eq(late, "");
+	close(pipes[0]);
+	close(pipes[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tools/print");
@@ -186,6 +238,7 @@ int main(void)
 	tcase_add_test(all, numbers_and_durations_are_exact_or_refused);
 	tcase_add_test(all, bytes_survive_json);
 	tcase_add_test(all, wrong_bytes_in_json_are_refused);
+	tcase_add_test(all, progress_is_for_terminals_and_what_lasts);
 	suite_add_tcase(suite, all);
 	return test_main(suite);
 }
