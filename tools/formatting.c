@@ -17,6 +17,9 @@ int formatting_check(const struct arguments *a)
 	const char *name = a->values[OPTION_TRASH_NAME];
 	_cleanup_free_ char *quoted = NULL;
 
+	if (arguments_has(a, OPTION_KDF) && !arguments_has(a, OPTION_PASSPHRASE) &&
+	    !arguments_has(a, OPTION_PASSPHRASE_FILE) && !arguments_has(a, OPTION_PASSPHRASE_FD))
+		return cmd_fail(a, EXIT_USAGE, "--kdf: goes with a passphrase only");
 	if (!name)
 		return EXIT_DONE;
 	if (strlen(name) <= STORE_TRASH_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&

@@ -29,8 +29,12 @@ int passphrase_ask(const char *prompt, char **ret_passphrase)
 {
 	char text[PASSPHRASE_MAX + 2];
 
-	if (!readpassphrase(prompt, text, sizeof(text), RPP_REQUIRE_TTY))
-		return errno == ENOENT || errno == ENXIO ? -ENOTTY : -errno;
+	if (!readpassphrase(prompt, text, sizeof(text), RPP_REQUIRE_TTY)) {
+		int error = errno;
+
+		sodium_memzero(text, sizeof(text));
+		return error == ENOENT || error == ENXIO ? -ENOTTY : -error;
+	}
 	return take(text, strlen(text), ret_passphrase);
 }
 

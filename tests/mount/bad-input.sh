@@ -33,6 +33,7 @@ options() {
 	refuses 2 99999999999w ddbfs trash empty --older-than 99999999999w
 	refuses 2 colour ddbfs init --names colour "$tmp/new"
 	refuses 2 weak ddbfs init --kdf weak "$tmp/new"
+	refuses 2 --kdf ddbfs init --kdf sensitive "$tmp/new"
 	refuses 2 --to ddbfs trash restore --to '' f
 	# An abbreviation is no option: it could mean another one some day.
 	refuses 2 --re ddbfs undo --re
