@@ -183,6 +183,12 @@ static int find_newer(struct undoing *u, const struct place *at, const struct it
 	return result;
 }
 
+/* Looking through a large batch may be broken off as restoring it may. */
+static int undo_look(struct undoing *u)
+{
+	return u->o->progress && u->o->progress(u->o->data, u->done, u->rows) ? -EINTR : 0;
+}
+
 static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -196,6 +202,8 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 	if (result == STORE_ABSENT || result == -EBADMSG)
 		return false;
 	u->rows++;
+	if (!result)
+		result = undo_look(u);
 	if (!result && u->o->only)
 		skip = fnmatch(u->o->only, item.name, 0) != 0;
 	if (!result && !skip && !u->batch.purge) {
@@ -480,6 +488,9 @@ static int pass_all(struct undoing *u, enum pass pass)
 
 		if (u->tops[i].newer)
 			continue;
+		result = pass == PASS_RESTORE ? 0 : undo_look(u);
+		if (result)
+			break;
 		result = load_top(u, u->tops[i].seq, &top);
 		if (!result)
 			result = pass_top(u, pass, &top);

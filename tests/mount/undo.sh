@@ -165,6 +165,99 @@ replacements_are_no_removals() {
 	content saved 3
 }
 
+options_together() {
+	local id
+
+	mkdir e
+	for i in 1 2 3; do echo $i >a$i && echo $i >b$i && echo $i >e/a$i; done
+	apart rm -r a1 a2 a3 b1 b2 b3 e
+	echo new >a2
+	# Says what it would do to each, and why not; nothing moves.
+	ddbfs undo --only 'a*' --skip --dry-run >"$tmp/said" || fail "dry run: $?"
+	says "would    $d/a1"
+	says "left     $d/a2 (the name is taken)"
+	says 'would bring back 2 items'
+	lists . a2
+	ddbfs undo --only 'a*' --rename --dry-run --json >"$tmp/said"
+	equal 3 "$(jq -s '.[:-1] | length' "$tmp/said")" 'entries of the dry run'
+	equal 3 "$(jq -s '.[-1].restored' "$tmp/said")" 'restored by the dry run'
+	exits 5 ddbfs undo --only 'a*'
+	lists . a2
+	exits 2 ddbfs undo --only 'a*' --skip --replace
+	exits 4 ddbfs undo --only 'z*'
+	id=$(ddbfs undo --list --json | jq -rs '.[0].id')
+	ddbfs undo --only 'a*' --skip "$id" --json >"$tmp/said"
+	equal 2 "$(jq -s '.[-1].restored' "$tmp/said")" restored
+	equal 1 "$(jq -s '.[-1].skipped' "$tmp/said")" skipped
+	lists . a1 a2 a3
+	# The rest of the batch can still be undone, by the same number; what is there is kept or goes to the trash.
+	ddbfs undo --only 'b?' --replace "$id" >/dev/null
+	lists . a1 a2 a3 b1 b2 b3
+	ddbfs undo --rename "$id" >"$tmp/said"
+	content 'a2 (restored)' 2
+	content a2 new
+	content e/a3 3
+	exits 4 ddbfs undo 1
+}
+
+lists_say_what_where_and_when() {
+	mkdir sub
+	head -c 3000 /dev/zero >sub/x && head -c 1000 /dev/zero >sub/y
+	(cd sub && apart rm x y)
+	ddbfs undo --list --json >"$tmp/said"
+	jq -es --arg where "/${d##*/}/sub" '.[0] | .command == "rm" and .count == 2 and .bytes == 4000 and .uid == 0
+		and .directory == $where and .deleted_at != null and (.undone | not)' "$tmp/said"
+	ddbfs undo --list | sed -n 2p >"$tmp/said"
+	says "$d/sub"
+	says '3.9 KiB'
+	ddbfs undo >/dev/null
+	ddbfs undo --list | sed -n 2p >"$tmp/said"
+	says undone
+}
+
+# killed N WHAT: an undo of a large batch, broken off ten times, is finished by the same command
+killed() {
+	local n=$1 what=$2 i pid batch daemon
+
+	gives ok make d "$n" 20
+	apart find d -type f -delete
+	lists d
+	batch=$(ddbfs undo --list --json | jq -rs '.[0].id')
+	for ((i = 1; i <= 10; i++)); do
+		# Later and later: from before the first entry to far into the batch.
+		daemon=$(daemon_pid)
+		"$DDBFS" undo "$mnt" "$batch" >/dev/null 2>&1 </dev/null &
+		pid=$!
+		sleep "$(awk "BEGIN { print $i * 0.02 * $n / 2000 }")"
+		if [ "$what" = tool ]; then
+			kill -9 $pid 2>/dev/null || true
+			wait $pid || true
+		else
+			cd /
+			kill -9 "$daemon"
+			wait $pid || true
+			within_seconds 10 gives ENOTCONN stat "$mnt/x"
+			umount -l "$mnt"
+			mount_up
+			cd "$d"
+		fi
+		ddbfs undo --list --json | jq -rs --arg id "$batch" '.[] | select(.id == $id) | .restored' >>"$tmp/points"
+	done
+	echo "back after each: $(xargs <"$tmp/points")"
+	rm "$tmp/points"
+	# What it did then is finished, or waits for the next; nothing is twice or half.
+	ddbfs_limit=150 ddbfs undo "$mnt" "$batch" --json >"$tmp/said" || equal 4 $?
+	equal "$n" "$(count d -type f)" files
+	equal "$(seq -f 'd/f%g' 0 $((n - 1)) | sort | md5sum)" "$(find d -type f | sort | md5sum)" names
+	content d/f$((n - 1)) "$(printf '%020d' $((n - 1)))"
+	lists d/.trash
+	ddbfs undo --list --json | jq -es --arg id "$batch" --argjson n "$n" \
+		'.[] | select(.id == $id) | .undone and .count == $n'
+	exits 0 ddbfs undo "$mnt" "$batch" --json
+	equal "$n" "$(jq .already <<<"$(grep already "$tmp/said")")" 'already back'
+	rm -rf d
+}
+
 killed_daemon() {
 	local pid
 
@@ -194,6 +287,10 @@ it 'what is already back counts as done, what is destroyed is named' partly_back
 it 'undo speaks JSON' as_json
 it 'ten thousand names are back by look-up and listing when undo returns' ten_thousand
 it 'replacements by rename are no removals' replacements_are_no_removals
+it 'options together: --only, --dry-run, --skip, --rename, --replace, ID, as JSON' options_together
+it '--list tells time, command, count, size and where' lists_say_what_where_and_when
 it 'a batch survives the death of the daemon' killed_daemon
+it 'kill -9 of the tool at ten points of an undo: the same command finishes' killed "${DDBFS_UNDO_ENTRIES:-2000}" tool
+it 'kill -9 of the daemon at ten points of an undo: the same command finishes' killed "${DDBFS_UNDO_ENTRIES:-2000}" daemon
 it 'leaves a store that checks clean' check_clean
 done_testing
