@@ -13,6 +13,7 @@
 
 #define GROUPS_A_COMMIT 1024 /* BODY items of freed bodies walked in one commit */
 #define PUNCH_RUNS 4096 /* given back in one round */
+#define PUNCH_AT_LEAST 256 /* of them before a checkpoint that is asked for */
 #define PUNCH_JOIN (UINT64_C(64) << 20) /* neighbours are punched together up to this */
 #define ACTIVE_MAX \
 	(UINT64_C(4) << 20) /* bytes that may wait in a segment that is being appended to */
@@ -353,11 +354,15 @@ int local_free_punch(struct engine_local *e, bool all)
 		return r;
 	runs = (struct body_run *)owned.bytes;
 	retire_segments(e, runs, round.count, all);
-	/* One that fails is tried again the next time; the others do not wait for it. */
+	/* One that fails is tried again the next time; the others do not wait for it. Nor does who wants a checkpoint, within bounds. */
 	for (size_t i = 0; i < round.count;) {
 		uint64_t length;
 		size_t n = neighbours(runs + i, round.count - i, &length);
 
+		if (!all && !round.more && i >= PUNCH_AT_LEAST && local_checkpoint_asked(e)) {
+			waiting += round.count - i;
+			break;
+		}
 		r = segments_punch(e->segments, runs[i].segment, runs[i].offset, length);
 		if (r == 0)
 			r = note_punched(e, runs + i, n);

@@ -22,6 +22,9 @@ static atomic_int syncs;
 /* Called before a sync, a write, an unlink: what somebody else does at that moment. */
 static void (*before_sync)(void);
 static void (*before_write)(void);
+static void (*before_allocation)(void);
+static unsigned allocations;
+static bool count_only;
 static int fail_unlink;
 
 static struct segments *s;
@@ -34,6 +37,8 @@ int __wrap_fdatasync(int fd);
 int __wrap_sync_file_range(int fd, off64_t at, off64_t size, unsigned flags);
 ssize_t __real_pwrite64(int fd, const void *from, size_t size, off64_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t size, off64_t at);
+int __real_fallocate64(int fd, int mode, off64_t at, off64_t size);
+int __wrap_fallocate64(int fd, int mode, off64_t at, off64_t size);
 int __real_unlinkat(int fd, const char *name, int flags);
 int __wrap_unlinkat(int fd, const char *name, int flags);
 
@@ -61,6 +66,18 @@ ssize_t __wrap_pwrite64(int fd, const void *from, size_t size, off64_t at)
 	if (now)
 		now();
 	return __real_pwrite64(fd, from, size, at);
+}
+
+/* Promises of hundreds of MiB need no disk. */
+int __wrap_fallocate64(int fd, int mode, off64_t at, off64_t size)
+{
+	void (*now)(void) = before_allocation;
+
+	before_allocation = NULL;
+	if (now)
+		now();
+	allocations++;
+	return count_only ? 0 : __real_fallocate64(fd, mode, at, size);
 }
 
 int __wrap_unlinkat(int fd, const char *name, int flags)
@@ -215,6 +232,41 @@ START_TEST(test_a_stream_changes_its_segment_only_with_its_room)
 }
 END_TEST
 
+/* A generation of small writes all over a big file promises chunk after chunk, beyond a segment's size. */
+START_TEST(test_promises_grow_in_steps)
+{
+	count_only = true;
+	for (uint64_t chunks = 1; chunks <= 16000; chunks++)
+		ck_assert_int_eq(segments_reserve(s, SEGMENT_STREAM_MERGE, chunks * BODY_CHUNK_SIZE), 0);
+	count_only = false;
+	ck_assert_uint_le(allocations, 40);
+}
+END_TEST
+
+static void append_and_retire(void)
+{
+	append(SEGMENT_STREAM_SHARED, 4096);
+	segments_retire_all(s);
+}
+
+/* The lock is not held while blocks are allocated: others append, and the stream turns. */
+START_TEST(test_blocks_are_allocated_beside_others)
+{
+	struct stat st;
+
+	append(SEGMENT_STREAM_SHARED, MIB - 4096);
+	before_allocation = append_and_retire;
+	append(SEGMENT_STREAM_SHARED, MIB);
+	ck_assert_ptr_null(before_allocation);
+	ck_assert_uint_eq(segment, 2);
+	ck_assert_uint_eq(offset, 0);
+	/* What was allocated for the old segment was given back. */
+	ck_assert_int_eq(fstatat(dir_fd, "segments/00000001", &st, 0), 0);
+	ck_assert_int_eq(st.st_size, MIB);
+	ck_assert_int_le(st.st_blocks * 512, MIB + 65536);
+}
+END_TEST
+
 static void make_file(const char *name)
 {
 	int fd = openat(dir_fd, name, O_CREAT | O_WRONLY, 0600);
@@ -287,6 +339,8 @@ int main(void)
 	tcase_add_test(t, test_what_a_stream_takes_back_is_used_again);
 	tcase_add_test(t, test_a_stream_changes_its_segment_only_with_its_room);
 	tcase_add_test(t, test_numbers_that_are_taken_are_passed_over);
+	tcase_add_test(t, test_promises_grow_in_steps);
+	tcase_add_test(t, test_blocks_are_allocated_beside_others);
 	tcase_add_test(t, test_syncs_of_merges_and_of_transactions_are_apart);
 	suite_add_tcase(suite, t);
 	return test_main(suite);
