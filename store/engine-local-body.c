@@ -91,18 +91,19 @@ static void fill_pieces(const struct window *w, size_t i, struct target t)
 	}
 }
 
-/* Whether the base is needed for this part: there, and not wholly under one piece. */
+/* Whether the base is needed for this part: there, and not wholly under pieces that follow each other. */
 static bool needs_base(const struct window *w, size_t i, struct target t)
 {
 	const struct view *view = &w->views[i];
 	const struct piece *pieces = (struct piece *)w->pieces.bytes + view->pieces;
+	uint32_t reach = t.from;
 
 	if (util_min(body_ref_end(&view->ref), view->limit) <= t.from)
 		return false;
 	for (size_t n = 0; n < view->pieces_count; n++)
-		if (pieces[n].offset <= t.from && pieces[n].offset + pieces[n].size >= t.from + t.size)
-			return false;
-	return true;
+		if (pieces[n].offset <= reach)
+			reach = util_max(reach, pieces[n].offset + pieces[n].size);
+	return reach < t.from + t.size;
 }
 
 /* How many chunks from `i` on lie one behind the other in one segment and are all needed. */

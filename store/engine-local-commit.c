@@ -22,8 +22,10 @@ enum {
 
 static bool is_full(const struct engine_local *e, unsigned percent)
 {
-	return e->open->bytes > e->generation_bytes * percent / 100 ||
-	       e->open->count > (size_t)LOCAL_GENERATION_ITEMS * percent / 100;
+	size_t items = (size_t)LOCAL_GENERATION_ITEMS * percent / 100;
+
+	return e->open->bytes > e->generation_bytes * percent / 100 || e->open->count > items ||
+	       e->open->patched > items;
 }
 
 static int admit_journal(struct attempt *a)
@@ -39,19 +41,27 @@ static int admit_journal(struct attempt *a)
 	return needed + kept > journal_room(j) ? WAIT_ROTATION : 0;
 }
 
+static struct space_pending pending_of(const struct overlay *o)
+{
+	return (struct space_pending){
+		.items = o->count,
+		.chunks = o->chunks_count,
+		.bytes = o->bytes,
+	};
+}
+
 static int admit_space(struct attempt *a)
 {
 	struct engine_local *e = a->e;
-	struct space_pending pending[2] = {
-		{ .items = e->open->count + a->count, .bytes = e->open->bytes + a->record.size },
-	};
+	struct space_pending pending[2] = { pending_of(e->open) };
 	uint64_t promised = e->open->patched + a->patches;
 	int r = 0;
 
+	pending[0].items += a->count;
+	pending[0].bytes += a->record.size;
 	pthread_mutex_lock(&e->maps);
 	if (e->sealed) {
-		pending[1] = (struct space_pending){ .items = e->sealed->count,
-						     .bytes = e->sealed->bytes };
+		pending[1] = pending_of(e->sealed);
 		promised += e->sealed->patched;
 	}
 	pthread_mutex_unlock(&e->maps);
@@ -71,7 +81,7 @@ static int admit_space(struct attempt *a)
 static int admit(struct attempt *a)
 {
 	struct engine_local *e = a->e;
-	struct space_pending open = { .items = e->open->count, .bytes = e->open->bytes };
+	struct space_pending open = pending_of(e->open);
 	int r = admit_journal(a);
 
 	if (r != 0)

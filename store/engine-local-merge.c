@@ -107,9 +107,11 @@ static uint8_t base_units(const struct overlay_chunk *chunk, const struct body_r
 
 static bool covers_base(const struct overlay_chunk *chunk, const struct body_ref *ref)
 {
-	const struct overlay_extent *first = chunk->extents;
+	uint32_t reach = 0;
 
-	return first && first->offset == 0 && first->size >= util_min(body_ref_end(ref), chunk->limit);
+	for (const struct overlay_extent *i = chunk->extents; i && i->offset == reach; i = i->next)
+		reach += i->size;
+	return reach >= util_min(body_ref_end(ref), chunk->limit);
 }
 
 /* The chunk as its base has it. 0, -EBADMSG: it is damaged. */

@@ -177,6 +177,16 @@ void local_checkpoint_request(struct engine_local *e)
 	pthread_mutex_unlock(&e->control_lock);
 }
 
+bool local_checkpoint_asked(struct engine_local *e)
+{
+	bool asked;
+
+	pthread_mutex_lock(&e->control_lock);
+	asked = e->control.requested;
+	pthread_mutex_unlock(&e->control_lock);
+	return asked;
+}
+
 int local_checkpoint_wait(struct engine_local *e, bool drain)
 {
 	struct local_control *c = &e->control;

@@ -30,7 +30,8 @@
 #include "store/value.h"
 
 #define LOCAL_GENERATION_BYTES (UINT64_C(24) << 20)
-#define LOCAL_GENERATION_ITEMS 8000
+#define LOCAL_GENERATION_ITEMS \
+	8000 /* entries of the index, and as many chunks that are to be merged */
 /* Of the merges' segment, what only transactions that release may use for the chunks they cut. */
 #define LOCAL_MERGE_RELEASING (UINT64_C(1) << 20)
 
@@ -164,6 +165,8 @@ int local_checkpoint(struct engine *engine);
 /* Asks for a checkpoint without waiting; waits for the next one to end. Neither with a lock held. */
 void local_checkpoint_request(struct engine_local *e);
 int local_checkpoint_wait(struct engine_local *e, bool drain);
+/* Whether somebody asked for a checkpoint since the last one began. */
+bool local_checkpoint_asked(struct engine_local *e);
 /* Waits until the open generation is another than when `seen` was read, or a checkpoint failed. */
 uint64_t local_rotations(struct engine_local *e);
 int local_rotation_wait(struct engine_local *e, uint64_t seen);

@@ -13,6 +13,7 @@
 
 /* Up to so many zeroed chunks get an entry each: holes are a list, to be kept short. */
 #define ZERO_ENTRIES 4
+#define APART_MIN 2048
 
 static int overlay_chunk_compare(struct overlay_chunk *a, struct overlay_chunk *b)
 {
@@ -78,8 +79,19 @@ static struct overlay_body *body_make(struct overlay *o, uint64_t id)
 	body = overlay_allocate(o, sizeof(*body));
 	*body = (struct overlay_body){ .id = id };
 	RB_INSERT(overlay_bodies, &o->bodies, body);
-	o->count++;
 	return body;
+}
+
+static bool same_group(const struct overlay_chunk *a, const struct overlay_chunk *b)
+{
+	return a && a->body == b->body && a->index / BODY_GROUP == b->index / BODY_GROUP;
+}
+
+/* Whether no other chunk has the group of references that this one's stands in. */
+static bool begins_group(struct overlay_chunk *chunk)
+{
+	return !same_group(RB_PREV(overlay_chunks, NULL, chunk), chunk) &&
+	       !same_group(RB_NEXT(overlay_chunks, NULL, chunk), chunk);
 }
 
 static struct overlay_chunk *chunk_make(struct overlay *o, uint64_t id, uint64_t index)
@@ -99,7 +111,8 @@ static struct overlay_chunk *chunk_make(struct overlay *o, uint64_t id, uint64_t
 		.limit = BODY_CHUNK_SIZE,
 	};
 	RB_INSERT(overlay_chunks, &o->chunks, chunk);
-	o->count++;
+	o->chunks_count++;
+	o->count += begins_group(chunk);
 	return chunk;
 }
 
@@ -178,13 +191,15 @@ static struct overlay_extent **extents_carve(struct overlay *o, struct overlay_c
 	return link;
 }
 
-/* The data extent that holds or ends at `offset`. */
+/* The data extent that holds `offset`, else the one that ends there. */
 static struct overlay_extent *extent_at(const struct overlay_chunk *chunk, uint32_t offset)
 {
+	struct overlay_extent *found = NULL;
+
 	for (struct overlay_extent *i = chunk->extents; i && i->offset <= offset; i = i->next)
 		if (i->bytes && offset <= extent_end(i))
-			return i;
-	return NULL;
+			found = i;
+	return found;
 }
 
 /* The data extent that begins in (offset, end], the last such. */
@@ -238,6 +253,38 @@ static void extents_join(struct overlay *o, struct overlay_chunk *chunk, uint32_
 	*link = extent;
 }
 
+/*
+ * Joining copies, and takes room to grow: worth it for the small writes of who
+ * appends. A larger one that cuts no other extent gets memory of its own, no
+ * more than it needs; so a chunk has few extents either way.
+ */
+static bool stands_apart(const struct overlay_chunk *chunk, uint32_t offset, uint32_t end)
+{
+	if (end - offset < APART_MIN)
+		return false;
+	for (const struct overlay_extent *i = chunk->extents; i && i->offset < end; i = i->next)
+		if (i->bytes && extent_end(i) > offset && (i->offset < offset || extent_end(i) > end))
+			return false;
+	return true;
+}
+
+static void extents_add(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset,
+			const uint8_t *bytes, uint32_t size)
+{
+	struct overlay_extent *extent = overlay_allocate(o, sizeof(*extent)), **link;
+
+	*extent = (struct overlay_extent){
+		.bytes = overlay_allocate(o, size),
+		.offset = offset,
+		.size = size,
+		.capacity = size,
+	};
+	memcpy(extent->bytes, bytes, size);
+	link = extents_carve(o, chunk, offset, offset + size);
+	extent->next = *link;
+	*link = extent;
+}
+
 static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t offset,
 			const uint8_t *bytes, uint32_t size)
 {
@@ -251,6 +298,8 @@ static void chunk_write(struct overlay *o, struct overlay_chunk *chunk, uint32_t
 	}
 	if (front && end <= extent_end(front))
 		memcpy(front->bytes + (offset - front->offset), bytes, size);
+	else if (stands_apart(chunk, offset, end))
+		extents_add(o, chunk, offset, bytes, size);
 	else
 		extents_join(o, chunk, offset, bytes, size);
 }

@@ -94,7 +94,8 @@ struct overlay {
 	struct overlay_block *blocks; /* newest first */
 	size_t bytes; /* of all blocks */
 	size_t used; /* of them, handed out */
-	size_t count; /* items, chunks, bodies and holes that were added */
+	size_t count; /* entries of the index that it changes: items, groups of chunks, holes */
+	size_t chunks_count;
 	size_t patched; /* chunks so marked */
 	uint64_t last_seq; /* the last transaction in it; 0 = none */
 	bool freeing; /* a body was freed */

@@ -11,6 +11,8 @@
 
 /* A random change copies a leaf page and a share of the branches above it: 6.4 MiB were measured for 1,000. */
 #define COST_PER_ITEM 6656
+/* Runs that are let go are listed next to each other, and forgotten in the commit that follows. */
+#define COST_PER_CHUNK 384
 #define COST_BASE (UINT64_C(256) << 10)
 /* Allocated beyond the reserve while the disk has it: two full generations of 8,000 items. */
 #define ROOM_MAX (UINT64_C(108) << 20)
@@ -99,10 +101,11 @@ bool space_tight(const struct space *s)
 static uint64_t cost(const struct space *s, const struct space_pending *p)
 {
 	uint64_t by_items = (uint64_t)p->items * COST_PER_ITEM;
+	uint64_t by_chunks = (uint64_t)p->chunks * COST_PER_CHUNK;
 	/* No checkpoint copies more than there is, and what it adds came from memory. */
 	uint64_t by_bytes = s->used + 2 * (uint64_t)p->bytes;
 
-	return p->items ? COST_BASE + util_min(by_items, by_bytes) : 0;
+	return p->items ? COST_BASE + util_min(by_items, by_bytes) + by_chunks : 0;
 }
 
 bool space_admits(const struct space *s, enum store_purpose purpose,

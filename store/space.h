@@ -33,9 +33,10 @@ struct space {
 	bool unsupported; /* the file system does not allocate ahead: promises are estimates */
 };
 
-/* What a generation will cost the index: changed items, bytes in memory. */
+/* What a generation will cost the index: changed items, chunks that may each let a run go, bytes in memory. */
 struct space_pending {
 	size_t items;
+	size_t chunks;
 	size_t bytes;
 };
 

@@ -426,6 +426,42 @@ START_TEST(test_holes_fill_a_generation)
 }
 END_TEST
 
+/* What is written all over a big file belongs to few items of the index: a generation holds its 24 MiB of it. */
+START_TEST(test_small_writes_fill_a_generation_by_their_bytes)
+{
+	struct store_status before, after;
+	struct store *s;
+
+	fill(pattern, sizeof(pattern), 11);
+	make_store(32 << 20);
+	s = open_store();
+	store_status(s, &before);
+	for (uint64_t n = 0; n < 4000; n++)
+		ck_assert_int_eq(write_body(s, 100, n * 1237 % 4096 * CHUNK, pattern + n, 4096), 0);
+	store_status(s, &after);
+	ck_assert_uint_le(after.checkpoints, before.checkpoints + 1);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
+/* Neighbouring writes take the memory of their bytes, about. */
+START_TEST(test_small_writes_take_no_more_memory_than_their_bytes)
+{
+	struct store_status status;
+	struct store *s;
+
+	fill(pattern, sizeof(pattern), 12);
+	make_store(32 << 20);
+	s = open_store();
+	for (uint64_t n = 0; n < 1024; n++)
+		ck_assert_int_eq(write_body(s, 100, n * 4096, pattern + n, 4096), 0);
+	store_status(s, &status);
+	ck_assert_uint_eq(status.checkpoints, 0);
+	ck_assert_uint_le(status.overlay_bytes, 5 * MIB);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
 static void write_large(struct store *s, uint64_t body, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += MIB)
@@ -685,6 +721,8 @@ int main(void)
 	tcase_add_test(t, test_reading_only_sees_the_replay_and_writes_nothing);
 	tcase_add_test(t, test_generations_come_and_go);
 	tcase_add_test(t, test_holes_fill_a_generation);
+	tcase_add_test(t, test_small_writes_fill_a_generation_by_their_bytes);
+	tcase_add_test(t, test_small_writes_take_no_more_memory_than_their_bytes);
 	tcase_add_test(t, test_freed_bodies_go_back_to_the_disk);
 	tcase_add_test(t, test_what_is_written_over_goes_back);
 	tcase_add_test(t, test_a_conflict_leaves_no_chunks);
