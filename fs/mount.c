@@ -17,6 +17,7 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
+#include "fs/ahead.h"
 #include "fs/session.h"
 
 #define LINGER_MS 3000 /* after a lazy unmount: for programs to close what they have open */
@@ -239,7 +240,10 @@ static int wait_for_mount(struct fs *fs)
 		return -ENOMEM;
 	}
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : 0;
+	if (fd < 0)
+		return -errno;
+	ahead_raise(fd);
+	return 0;
 }
 
 static void wait_for_end(struct fs *fs, int signal_fd)

@@ -29,6 +29,17 @@ umount_waits_for_the_disk() {
 	cmp "$d/f" "$tmp/f"
 }
 
+reads_ahead() {
+	local setting
+
+	setting=/sys/class/bdi/$(stat -c %Hd:%Ld .)/read_ahead_kb
+	if [ ! -w "$setting" ]; then
+		echo "# the kernel's read-ahead cannot be set here"
+		return
+	fi
+	[ "$(cat "$setting")" = 512 ] || fail "$(cat "$setting") KiB are read ahead"
+}
+
 sigterm() {
 	local pid
 
@@ -275,6 +286,7 @@ create_on_mount() {
 mount_new
 it 'D7 a second daemon or tool on a store is refused at once, naming the holder' second_daemon
 it 'D9 umount returns when everything is on disk and the lock is free' umount_waits_for_the_disk
+it 'long reads go ahead by 512 KiB' reads_ahead
 it 'D9 SIGTERM does the same' sigterm
 it 'a busy mount is not taken away, and says so' busy_mount
 it 'D8 a dead mount is recognised, and cleaned up when asked to' dead_mount
