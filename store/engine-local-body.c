@@ -50,15 +50,16 @@ static struct target target_of(const struct window *w, size_t i, uint64_t offset
 	};
 }
 
-/* The base's bytes: `cipher` holds ref->length of them; `spare` has room for a chunk. */
-static int fill_base(struct window *w, size_t i, struct target t, uint8_t *cipher, uint8_t *spare)
+/* The base's bytes: `cipher` holds ref->length of them. */
+static int fill_base(const struct window *w, size_t i, struct target t, uint8_t *cipher)
 {
 	const struct view *view = &w->views[i];
+	uint8_t expanded[BODY_CHUNK_SIZE];
 	bool plain = body_units_plain(view->ref.units);
 	bool direct = plain && t.from == 0 && t.size >= view->ref.length;
 	uint32_t have = util_min(body_ref_end(&view->ref), view->limit);
 	uint32_t size = have > t.from ? util_min(have - t.from, t.size) : 0;
-	uint8_t *to = direct ? t.to : plain ? cipher : spare;
+	uint8_t *to = direct ? t.to : plain ? cipher : expanded;
 	int r = 0;
 
 	if (size)
@@ -122,17 +123,39 @@ static size_t run_length(const struct window *w, size_t i, uint64_t offset, uint
 	return n - i;
 }
 
+/* A run of chunks that was read and is to be unsealed into its places in the caller's buffer. */
+struct unsealing {
+	const struct window *w;
+	size_t first; /* chunk of the window */
+	uint64_t offset;
+	uint8_t *buffer;
+	size_t size;
+	uint8_t *scratch; /* the run as the segment has it */
+	_Atomic int result;
+};
+
+static void unseal_one(void *data, size_t i)
+{
+	struct unsealing *u = data;
+	size_t n = u->first + i;
+	uint32_t at = u->w->views[n].ref.offset - u->w->views[u->first].ref.offset;
+	int r = fill_base(u->w, n, target_of(u->w, n, u->offset, u->buffer, u->size), u->scratch + at);
+
+	if (r < 0)
+		u->result = r;
+}
+
 static int fill_run(struct window *w, size_t i, size_t count, uint64_t offset, uint8_t *buffer,
-		    size_t size, uint8_t *scratch, uint8_t *spare)
+		    size_t size, uint8_t *scratch)
 {
 	const struct body_ref *first = &w->views[i].ref, *last = &w->views[i + count - 1].ref;
+	struct unsealing unsealing = { w, i, offset, buffer, size, scratch, 0 };
 	int r = read_place(w->e, first->segment, first->offset, scratch,
 			   last->offset + last->length - first->offset);
 
-	for (size_t n = i; n < i + count && r == 0; n++)
-		r = fill_base(w, n, target_of(w, n, offset, buffer, size),
-			      scratch + (w->views[n].ref.offset - first->offset), spare);
-	return r;
+	if (r == 0)
+		crew_run(w->e->crew, unseal_one, &unsealing, count);
+	return r < 0 ? r : unsealing.result;
 }
 
 /* Chunks that are written in order stand in order, so what comes next is behind this run, in all likelihood. */
@@ -148,7 +171,7 @@ static void read_ahead(struct window *w, size_t i, size_t count)
 static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 {
 	size_t scratch_size = util_min(w->count * BODY_CHUNK_SIZE, (size_t)READ_MAX);
-	_cleanup_free_ uint8_t *scratch = malloc(scratch_size + BODY_CHUNK_SIZE);
+	_cleanup_free_ uint8_t *scratch = malloc(scratch_size);
 	int r = 0;
 
 	if (!scratch)
@@ -160,7 +183,7 @@ static int fill(struct window *w, uint64_t offset, uint8_t *buffer, size_t size)
 		if (needs_base(w, i, t)) {
 			count = run_length(w, i, offset, buffer, size);
 			read_ahead(w, i, count);
-			r = fill_run(w, i, count, offset, buffer, size, scratch, scratch + scratch_size);
+			r = fill_run(w, i, count, offset, buffer, size, scratch);
 		} else {
 			memset(t.to, 0, t.size);
 		}

@@ -12,6 +12,26 @@ static void add_change(struct attempt *a, const struct change *change)
 	a->overlay_bytes += change_overlay_bytes(change);
 }
 
+/* Whole chunks on their way into a segment. */
+struct sealing {
+	const struct keyring *keys;
+	uint64_t body;
+	uint64_t index; /* of the first */
+	const uint8_t *bytes;
+	uint8_t *cipher;
+	struct body_ref *refs;
+};
+
+static void seal_one(void *data, size_t i)
+{
+	const struct sealing *s = data;
+	size_t at = i * BODY_CHUNK_SIZE;
+
+	s->refs[i].length = BODY_CHUNK_SIZE;
+	s->refs[i].units = BODY_UNITS_ALL;
+	body_chunk_seal(s->keys, s->body, s->index + i, s->bytes + at, s->cipher + at, &s->refs[i]);
+}
+
 /* Seals `count` whole chunks into one place of a segment. */
 static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const uint8_t *bytes,
 			size_t count)
@@ -20,17 +40,13 @@ static int place_chunks(struct attempt *a, uint64_t body, uint64_t index, const 
 	uint64_t stream = index >= SEGMENT_OWN_FROM / BODY_CHUNK_SIZE ? body : SEGMENT_STREAM_SHARED;
 	_cleanup_free_ uint8_t *cipher = malloc(count * BODY_CHUNK_SIZE);
 	_cleanup_free_ struct body_ref *refs = calloc(count, sizeof(*refs));
+	struct sealing sealing = { e->keys, body, index, bytes, cipher, refs };
 	uint32_t segment, offset;
 	int r;
 
 	if (!cipher || !refs)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		refs[i].length = BODY_CHUNK_SIZE;
-		refs[i].units = BODY_UNITS_ALL;
-		body_chunk_seal(e->keys, body, index + i, bytes + i * BODY_CHUNK_SIZE,
-				cipher + i * BODY_CHUNK_SIZE, &refs[i]);
-	}
+	crew_run(e->crew, seal_one, &sealing, count);
 	r = segments_append(e->segments, stream, cipher, count * BODY_CHUNK_SIZE, &segment, &offset);
 	if (r < 0)
 		return r;

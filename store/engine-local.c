@@ -117,6 +117,7 @@ static void release(struct engine_local *e)
 	buffer_release(&e->released);
 	buffer_release(&e->lost);
 	buffer_release(&e->punched);
+	crew_free(e->crew);
 	util_close_p(&e->dir_fd);
 	pthread_cond_destroy(&e->group_done);
 	pthread_mutex_destroy(&e->group_lock);
@@ -197,7 +198,7 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 	e->dir_fd = -1;
 	init_locks(e);
 	e->open = overlay_new();
-	if (e->open)
+	if (e->open && crew_new(&e->crew) == 0)
 		return e;
 	release(e);
 	return NULL;

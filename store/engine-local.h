@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 
 #include "store/change.h"
+#include "store/crew.h"
 #include "store/engine.h"
 #include "store/journal.h"
 #include "store/lmdb-index.h"
@@ -58,6 +59,7 @@ struct engine_local {
 
 	struct index *index;
 	struct segments *segments;
+	struct crew *crew; /* seals and unseals */
 
 	pthread_mutex_t commit;
 	struct journal *journal; /* by `commit` */

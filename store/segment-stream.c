@@ -161,8 +161,8 @@ static int stream_room(struct segments *s, uint64_t id, uint64_t size, bool prom
 /* ---- appending ---------------------------------------------------------- */
 
 /* Under the lock: a place for `size` bytes; the segment comes pinned. */
-static int append_begin(struct segments *s, uint64_t id, uint64_t size, struct segment **ret_segment,
-			uint64_t *ret_offset)
+static int append_begin(struct segments *s, uint64_t id, uint64_t size,
+			struct segment **ret_segment, uint64_t *ret_offset)
 {
 	struct stream *stream;
 	int r = stream_room(s, id, size, false, &stream);
