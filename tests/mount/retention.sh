@@ -156,7 +156,7 @@ applied_to_old_ones() {
 	ddbfs policy set d --apply-existing >"$tmp/said"
 	says 'changed 1 of 1'
 	says '1 later'
-	[[ $(getfattr --only-values -n user.ddbfs.expires_at d/held/.trash/f) > $(($(date +%Y) + 4)) ]]
+	within $(($(date +%Y) + 4)) 9999 "$(getfattr --only-values -n user.ddbfs.expires_at d/held/.trash/f | cut -d- -f1)" 'year'
 	exits 2 ddbfs policy set d
 	exits 2 ddbfs policy set d retention=1d --dry-run
 	chmod 777 d
