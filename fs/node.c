@@ -182,6 +182,11 @@ void node_table_free(struct node_table *t)
 
 /* ---- looking ------------------------------------------------------------- */
 
+static bool is_live(struct node_table *t, const struct record *r)
+{
+	return r == &t->root || (r->directory && r->live_moves == atomic_load(&t->moves) + 1);
+}
+
 static void copy_out(struct node_table *t, const struct record *r, struct node *ret_node)
 {
 	ret_node->node = r->node;
@@ -192,7 +197,7 @@ static void copy_out(struct node_table *t, const struct record *r, struct node *
 	ret_node->detached = r->detached;
 	ret_node->lost = !r->at.name;
 	ret_node->writable = r->writable;
-	ret_node->live = r == &t->root || (r->directory && r->live_moves == atomic_load(&t->moves) + 1);
+	ret_node->live = is_live(t, r);
 	spot_get(&r->at, &ret_node->at);
 }
 
@@ -450,6 +455,15 @@ void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
 	if (r && r->directory)
 		r->live_moves = moves + 1;
 	pthread_mutex_unlock(&t->lock);
+}
+
+bool node_is_live(struct node_table *t, uint64_t id)
+{
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_item(t, id, 0);
+	bool live = r && is_live(t, r);
+	pthread_mutex_unlock(&t->lock);
+	return live;
 }
 
 void node_changed(void *table, const struct lifecycle_change *change)

@@ -100,6 +100,8 @@ void node_set_purged(struct node_table *t, uint64_t id);
 uint64_t node_moves(struct node_table *t);
 /* The directory was found to stand below the root, by guards read after `moves` was taken. */
 void node_set_live(struct node_table *t, uint64_t node, uint64_t moves);
+/* Whether that was found of the directory `id`, and no directory has moved since. */
+bool node_is_live(struct node_table *t, uint64_t id);
 
 /* The node id under which the kernel knows an item in a view (0: the live tree), or 0. Counts nothing. */
 uint64_t node_find(struct node_table *t, uint64_t id, uint64_t view);

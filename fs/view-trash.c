@@ -17,12 +17,12 @@
 
 /* ---- where things are ------------------------------------------------------- */
 
-/* Walks guards from a directory to the root, or to the first deleted one. */
-static int ask_guards(struct store *s, uint64_t directory, bool *ret_trash)
+/* Walks guards from a directory to the root or one that is known to be live, or to the first deleted one. */
+static int ask_guards(const struct view *v, uint64_t directory, bool *ret_trash)
 {
-	while (directory != KEY_ID_ROOT) {
+	while (directory != KEY_ID_ROOT && !node_is_live(v->nodes, directory)) {
 		struct guard guard;
-		int result = record_get_guard(s, directory, &guard);
+		int result = record_get_guard(namei_store(v->namei), directory, &guard);
 
 		if (result)
 			return result == STORE_ABSENT ? -ENOENT : result;
@@ -45,7 +45,7 @@ int view_is_trash(const struct view *v, const struct node *directory, bool *ret_
 		*ret_trash = directory->kind == NODE_VIEW;
 		return 0;
 	}
-	result = ask_guards(namei_store(v->namei), directory->id, ret_trash);
+	result = ask_guards(v, directory->id, ret_trash);
 	if (result == 0 && !*ret_trash)
 		node_set_live(v->nodes, directory->node, moves);
 	return result;
@@ -57,7 +57,7 @@ int view_is_writable(const struct view *v, const struct node *file, bool *ret_wr
 	int result = 0;
 
 	if (!file->writable && !file->lost && file->at.state == KEY_ACT) {
-		result = ask_guards(namei_store(v->namei), file->at.directory, &trash);
+		result = ask_guards(v, file->at.directory, &trash);
 		if (result == 0 && !trash)
 			node_set_writable(v->nodes, file->node);
 	}
@@ -93,7 +93,7 @@ int view_directory(const struct view *v, uint64_t directory, struct inode *ret_i
 	int result = tree_load(s, directory, &d);
 
 	if (result == 0 && tree_is_live(&d))
-		result = ask_guards(s, directory, &trash);
+		result = ask_guards(v, directory, &trash);
 	if (result) {
 		tree_release(&d);
 		return result;

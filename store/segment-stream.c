@@ -19,8 +19,11 @@ static void stream_end(struct segments *s, struct stream *stream)
 	stream->segment = NULL;
 	if (!segment)
 		return;
-	/* What was allocated ahead goes back. */
-	if (stream->allocated > stream->at)
+	/*
+	 * What was allocated ahead goes back. The last chunk may be short, and growing a file to where
+	 * that chunk's run ends gives nothing back: only the second of the two then cuts.
+	 */
+	if (stream->allocated > stream->at && ftruncate(segment->fd, (off_t)stream->at) == 0)
 		(void)!ftruncate(segment->fd, (off_t)stream->at);
 	segment->active = false;
 	segment->pins--;

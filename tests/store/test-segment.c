@@ -199,6 +199,22 @@ START_TEST(test_a_segment_goes_with_its_last_chunk)
 }
 END_TEST
 
+/* One that is short, as the last of a file mostly is. */
+START_TEST(test_a_short_last_chunk_keeps_nothing_allocated)
+{
+	struct stat st;
+
+	append(SEGMENT_STREAM_SHARED, 4096);
+	append(SEGMENT_STREAM_SHARED, 1000);
+	segments_retire_all(s);
+	ck_assert_int_eq(fstatat(dir_fd, "segments/00000001", &st, 0), 0);
+	ck_assert_int_le(st.st_blocks, 2 * 4096 / 512);
+	ck_assert_int_eq(segments_punch(s, 1, 0, 4096), 0);
+	ck_assert_int_eq(segments_punch(s, 1, 4096, 4096), 0);
+	ck_assert(!exists("segments/00000001"));
+}
+END_TEST
+
 START_TEST(test_what_a_stream_takes_back_is_used_again)
 {
 	append(SEGMENT_STREAM_MERGE, 4096);
@@ -336,6 +352,7 @@ int main(void)
 	tcase_add_test(t, test_a_sync_ends_beside_a_stream_that_does_not);
 	tcase_add_test(t, test_a_segment_stays_while_it_is_appended_to);
 	tcase_add_test(t, test_a_segment_goes_with_its_last_chunk);
+	tcase_add_test(t, test_a_short_last_chunk_keeps_nothing_allocated);
 	tcase_add_test(t, test_what_a_stream_takes_back_is_used_again);
 	tcase_add_test(t, test_a_stream_changes_its_segment_only_with_its_room);
 	tcase_add_test(t, test_numbers_that_are_taken_are_passed_over);
