@@ -344,3 +344,16 @@ int loop_copy_while_mapped(char **a)
 	puts(joined(child) ? "failed" : "ok");
 	return 0;
 }
+
+int loop_link_many(char **a)
+{
+	int count = atoi(a[2]);
+	char path[4096];
+
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s/l%d", a[1], i);
+		if (link(a[0], path))
+			return sys_answer(-1);
+	}
+	return sys_answer(0);
+}

@@ -350,6 +350,7 @@ static const struct verb {
 	{ "append", 3, loop_append },
 	{ "copy-while-mapped", 4, loop_copy_while_mapped },
 	{ "deep", 3, loop_deep },
+	{ "link-many", 3, loop_link_many },
 	{ "lock", 2, loop_lock },
 	{ "make", 3, loop_make },
 	{ "mmap", 2, loop_mmap },

@@ -15,6 +15,8 @@ int loop_append(char **a);
 int loop_copy_while_mapped(char **a);
 /* deep DIR DEPTH make|remove: nested directories `d`, by relative steps. Prints the depth reached. */
 int loop_deep(char **a);
+/* link-many FILE DIR COUNT: names l0 to lN of it. */
+int loop_link_many(char **a);
 /* lock FILE flock|posix: another process must wait for, then get, an exclusive lock. */
 int loop_lock(char **a);
 /* make DIR COUNT SIZE: files f0 to fN with bytes of their own, in this one process. */
