@@ -144,8 +144,7 @@ static int make_arguments(const struct fs_options *options, struct fuse_args *ar
 		source = NULL;
 		return -ENOMEM;
 	}
-	failed = failed ||
-		 fuse_opt_add_opt(&text, ours) != 0 ||
+	failed = failed || fuse_opt_add_opt(&text, ours) != 0 ||
 		 fuse_opt_add_opt_escaped(&text, source) != 0 ||
 		 (options->fuse_options && options->fuse_options[0] &&
 		  fuse_opt_add_opt(&text, options->fuse_options) != 0) ||

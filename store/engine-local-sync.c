@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "store/guard.h"
+#include "store/last-words.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define SYNC_AFTER_NS SECOND_NS
@@ -48,7 +49,8 @@ int local_fail(struct engine_local *e, int error, const char *words)
 	/* The words first: whoever sees the error finds them. */
 	if (!e->error)
 		e->problem = words;
-	atomic_compare_exchange_strong(&e->error, &none, error);
+	if (atomic_compare_exchange_strong(&e->error, &none, error))
+		last_words_leave(e->dir_fd, words);
 	pthread_mutex_lock(&e->control_lock);
 	pthread_cond_broadcast(&e->wake);
 	pthread_cond_broadcast(&e->done);

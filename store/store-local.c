@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "store/last-words.h"
 #include "store/lock.h"
 #include "store/store-private.h"
 #include "store/util.h"
@@ -212,6 +213,22 @@ static int open_engine(struct store *s, int dir_fd, const struct store_open_opti
 	return STORE_DAMAGED;
 }
 
+/* What ended the last use of it, if that was no ordinary end. Told once. */
+static void tell_last_words(int dir_fd, bool read_only, struct store_open_report *report)
+{
+	char words[120];
+
+	last_words_read(dir_fd, words, sizeof(words));
+	if (!words[0])
+		return;
+	snprintf(report->text, sizeof(report->text),
+		 "when it was last used, %s: what was not on the disk then is lost. Look after the disk, "
+		 "then run `ddbfs check`",
+		 words);
+	if (!read_only)
+		last_words_remove(dir_fd);
+}
+
 static int not_a_store(const char *path, int error, struct store_open_report *report)
 {
 	if (error != -ENOENT && error != -ENOTDIR)
@@ -246,6 +263,7 @@ int store_open(const char *path, const struct store_open_options *options,
 		store_free(s);
 		return result;
 	}
+	tell_last_words(dir_fd, options->read_only, report);
 	*ret_store = s;
 	return 0;
 }

@@ -278,7 +278,10 @@ struct store_open_options {
 	uint64_t generation_bytes; /* bound of one overlay generation, 0 = 24 MiB; small ones are for tests */
 };
 
-/* Why an open did not succeed, in words for the user. */
+/*
+ * Why an open did not succeed, in words for the user. Of one that did: why the
+ * store stopped writing when it was last used, or "".
+ */
 struct store_open_report {
 	int holder_pid;
 	unsigned format;

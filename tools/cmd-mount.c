@@ -258,7 +258,11 @@ static int serve(struct mounting *m)
 			return code;
 		code = foreground ? daemon_foreground(&plan, words) : daemon_start(&plan, words);
 	}
-	return code == EXIT_DONE ? EXIT_DONE : cmd_fail(&m->arguments, code, "%s", words);
+	if (code != EXIT_DONE)
+		return cmd_fail(&m->arguments, code, "%s", words);
+	if (words[0] && !foreground)
+		cmd_warn(&m->arguments, "%s", words);
+	return EXIT_DONE;
 }
 
 static int prepare(struct mounting *m)

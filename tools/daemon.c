@@ -118,8 +118,13 @@ static int open_store(struct daemon *d, struct store **ret_store)
 	int result = store_open(d->plan->store, &open_options, &report, ret_store);
 
 	credentials_release(d->plan->credentials);
-	if (!result)
+	if (!result) {
+		/* Good to know, and no failure of this one. */
+		snprintf(d->report.words, WORDS_MAX, "%s", report.text);
+		if (report.text[0])
+			log_line(&d->plan->log, "%s", report.text);
 		return 0;
+	}
 	d->report.code = words_open(d->plan->store, result, &report, d->report.words);
 	if (d->report.code == EXIT_DAMAGE)
 		strncat(d->report.words, "; 'ddbfs check' may say more",

@@ -188,8 +188,8 @@ static void write_file(const char *to, const struct disk_file *f, const struct b
 	close(fd);
 }
 
-static void build_file(const struct disk_file *f, const char *to, enum disk_variant variant, uint64_t *seed,
-		       unsigned percent)
+static void build_file(const struct disk_file *f, const char *to, enum disk_variant variant,
+		       uint64_t *seed, unsigned percent)
 {
 	struct buffer b = { 0 };
 	bool exists = f->exists;

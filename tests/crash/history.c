@@ -8,17 +8,48 @@
 #include <sys/wait.h>
 
 const enum world_op history_usual[HISTORY_USUAL] = {
-	WORLD_CREATE,	      WORLD_WRITE_NEW,	  WORLD_APPEND_SMALL,	   WORLD_APPEND_LARGE,
-	WORLD_OVERWRITE_PART, WORLD_SYNC,	  WORLD_OVERWRITE_CHUNKS,  WORLD_PUNCH,
-	WORLD_CHECKPOINT,     WORLD_ATTRIBUTES,	  WORLD_XATTR,		   WORLD_POLICY,
-	WORLD_SPECIAL,	      WORLD_LINK,	  WORLD_TRUNCATE_UP,	   WORLD_EXCHANGE,
-	WORLD_TRUNCATE,	      WORLD_RESTORE,	  WORLD_RESTORE_OVER,	   WORLD_RM_LINK,
-	WORLD_RENAME_OVER,    WORLD_CHECKPOINT,	  WORLD_RM,		   WORLD_UNDO,
-	WORLD_RENAME_INTO,    WORLD_DISCARD,	  WORLD_UNDO,		   WORLD_RENAME_DIRECTORY,
-	WORLD_RM_RF,	      WORLD_CHECKPOINT,	  WORLD_RESTORE_DIRECTORY, WORLD_UNDO,
-	WORLD_SYNC,	      WORLD_RM_RF,	  WORLD_PURGE,		   WORLD_PURGE_DIRECTORY,
-	WORLD_UNDO, WORLD_PURGE_DIRECTORY,
-	WORLD_EMPTY_NOW,      WORLD_CHECKPOINT,	  WORLD_WRITE_NEW,	   WORLD_EXPIRE,
+	WORLD_CREATE,
+	WORLD_WRITE_NEW,
+	WORLD_APPEND_SMALL,
+	WORLD_APPEND_LARGE,
+	WORLD_OVERWRITE_PART,
+	WORLD_SYNC,
+	WORLD_OVERWRITE_CHUNKS,
+	WORLD_PUNCH,
+	WORLD_CHECKPOINT,
+	WORLD_ATTRIBUTES,
+	WORLD_XATTR,
+	WORLD_POLICY,
+	WORLD_SPECIAL,
+	WORLD_LINK,
+	WORLD_TRUNCATE_UP,
+	WORLD_EXCHANGE,
+	WORLD_TRUNCATE,
+	WORLD_RESTORE,
+	WORLD_RESTORE_OVER,
+	WORLD_RM_LINK,
+	WORLD_RENAME_OVER,
+	WORLD_CHECKPOINT,
+	WORLD_RM,
+	WORLD_UNDO,
+	WORLD_RENAME_INTO,
+	WORLD_DISCARD,
+	WORLD_UNDO,
+	WORLD_RENAME_DIRECTORY,
+	WORLD_RM_RF,
+	WORLD_CHECKPOINT,
+	WORLD_RESTORE_DIRECTORY,
+	WORLD_UNDO,
+	WORLD_SYNC,
+	WORLD_RM_RF,
+	WORLD_PURGE,
+	WORLD_PURGE_DIRECTORY,
+	WORLD_UNDO,
+	WORLD_PURGE_DIRECTORY,
+	WORLD_EMPTY_NOW,
+	WORLD_CHECKPOINT,
+	WORLD_WRITE_NEW,
+	WORLD_EXPIRE,
 };
 
 struct runner {
@@ -149,8 +180,8 @@ static void print_difference(const struct history *h, const char *text, size_t f
 			most = at;
 		}
 	}
-	printf("# not one of the states %zu to %zu; of state %zu differs\n# was %.*s\n# not %.*s\n", from,
-	       to, best, (int)strcspn(text + most, "\n"), text + most,
+	printf("# not one of the states %zu to %zu; of state %zu differs\n# was %.*s\n# not %.*s\n",
+	       from, to, best, (int)strcspn(text + most, "\n"), text + most,
 	       (int)strcspn(h->states[best] + most, "\n"), h->states[best] + most);
 	fflush(stdout);
 }

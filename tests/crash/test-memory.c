@@ -75,7 +75,8 @@ static void exhaust(struct world *w, size_t i)
 		failed++;
 		expect_state(w, i, i + 1, n - 1);
 	}
-	ck_assert_msg(r == history.results[i], "operation %zu, %s: %d", i, world_op_name(history.ops[i]), r);
+	ck_assert_msg(r == history.results[i], "operation %zu, %s: %d", i,
+		      world_op_name(history.ops[i]), r);
 	expect_state(w, i + 1, i + 1, n);
 	next[i] = fired ? n : 0;
 }
@@ -118,8 +119,8 @@ START_TEST(test_every_operation)
 		ck_assert_uint_lt(passes++, PASSES_MAX);
 		pass();
 	}
-	printf("# %lu allocations refused their operation, %lu did not; %u passes over %zu operations\n", failed,
-	       did_without, passes, history.count);
+	printf("# %lu allocations refused their operation, %lu did not; %u passes over %zu operations\n",
+	       failed, did_without, passes, history.count);
 	ck_assert_uint_gt(failed, 500);
 }
 END_TEST

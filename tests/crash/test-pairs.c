@@ -8,6 +8,7 @@
  * synced, not newer than the one that was under way.
  *
  *     DDBFS_PAIRS_FIRST, DDBFS_PAIRS_LAST   only pairs that begin with these operations, by number
+ *     DDBFS_PAIRS_STEP                      every so many-th sequence only (1)
  *     DDBFS_PAIRS_BETWEEN                   of the calls between syncs every so many-th is a state too (40)
  */
 #include <stdio.h>
@@ -80,8 +81,8 @@ static void run_logged(void)
 
 static void say_where(const char *what)
 {
-	ck_abort_msg("%s; after %zu operations, %zu synced, of: %s %s %s (state %lu)", what, acknowledged,
-		     synced, world_op_name(history.ops[0]), history.count > 2 ? "and" : "",
+	ck_abort_msg("%s; after %zu operations, %zu synced, of: %s %s %s (state %lu)", what,
+		     acknowledged, synced, world_op_name(history.ops[0]), history.count > 2 ? "and" : "",
 		     history.count > 2 ? world_op_name(history.ops[2]) : "", tried);
 }
 
@@ -148,7 +149,10 @@ static void check_sequence(void)
 static void try_sequence(enum world_op first, enum world_op second)
 {
 	enum world_op ops[4] = { first, WORLD_SYNC, second, WORLD_SYNC };
+	unsigned long step = number("DDBFS_PAIRS_STEP", 1);
 
+	if (step > 1 && (first * WORLD_OPS + second) % step)
+		return;
 	history = (struct history){ .ops = ops, .count = second == WORLD_OPS ? 2 : 4 };
 	history_run(&history);
 	check_sequence();
@@ -172,7 +176,8 @@ static void setup(void)
 
 START_TEST(test_pairs)
 {
-	unsigned long first = number("DDBFS_PAIRS_FIRST", 0), last = number("DDBFS_PAIRS_LAST", WORLD_OPS - 1);
+	unsigned long first = number("DDBFS_PAIRS_FIRST", 0),
+		      last = number("DDBFS_PAIRS_LAST", WORLD_OPS - 1);
 
 	setup();
 	for (enum world_op a = 0; a < WORLD_OPS; a++) {

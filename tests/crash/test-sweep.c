@@ -34,12 +34,13 @@ struct report {
 
 static const enum world_op sparse_destroy[] = { WORLD_SPARSE_DESTROY, WORLD_CHECKPOINT };
 static const enum world_op sparse_truncate[] = { WORLD_SPARSE_TRUNCATE, WORLD_CHECKPOINT };
-static const enum world_op sparse_replace[] = { WORLD_SPARSE_REPLACE, WORLD_CHECKPOINT, WORLD_EMPTY_NOW,
-						WORLD_CHECKPOINT };
+static const enum world_op sparse_replace[] = { WORLD_SPARSE_REPLACE, WORLD_CHECKPOINT,
+						WORLD_EMPTY_NOW, WORLD_CHECKPOINT };
 
 static struct history history;
 static char original[4100], path[4100];
 static struct report *report;
+static bool told; /* the store, opened again, said why it had stopped */
 
 static void setup(const enum world_op *ops, size_t count, unsigned sparse)
 {
@@ -166,6 +167,7 @@ static void open_after(struct world *w, uint64_t n, const char *what)
 	int r = world_open(w, path, &(struct store_open_options){ 0 }, &why);
 
 	ck_assert_msg(r == 0, "%s at call %lu: it does not open: %d %s", what, n, r, why.text);
+	told = why.text[0];
 }
 
 static void expect_state(struct world *w, uint64_t n, const char *what)
@@ -190,15 +192,15 @@ static void expect_use(struct world *w, uint64_t n, const char *what)
 
 	ck_assert_int_eq(store_checkpoint(w->store), 0);
 	store_status(w->store, &status);
-	ck_assert_msg(status.free_pending == 0, "%s at call %lu: %lu runs are not given back", what, n,
-		      status.free_pending);
+	ck_assert_msg(status.free_pending == 0, "%s at call %lu: %lu runs are not given back", what,
+		      n, status.free_pending);
 	for (int i = 0; i < 3; i++) {
 		static const enum world_op more[] = { WORLD_SPECIAL, WORLD_WRITE_NEW, WORLD_RM };
 
 		world_step(w, more[i]);
 		r = world_do(w, more[i]);
-		ck_assert_msg(r == 0 || r == -EEXIST || r == -ENOENT, "%s at call %lu: then %s: %d", what, n,
-			      world_op_name(more[i]), r);
+		ck_assert_msg(r == 0 || r == -EEXIST || r == -ENOENT, "%s at call %lu: then %s: %d",
+			      what, n, world_op_name(more[i]), r);
 	}
 }
 
@@ -206,7 +208,8 @@ static void check(uint64_t n, const char *what)
 {
 	struct world w;
 
-	ck_assert_msg(!report->wrong, "%s at call %lu: line %d: %d", what, n, report->wrong, report->result);
+	ck_assert_msg(!report->wrong, "%s at call %lu: line %d: %d", what, n, report->wrong,
+		      report->result);
 	history_begin(&history, &w);
 	for (size_t i = 0; i < report->acknowledged; i++)
 		world_step(&w, history.ops[i]);
@@ -250,8 +253,8 @@ START_TEST(test_killed_at_every_call)
 
 	setup(history_usual, HISTORY_USUAL, 0);
 	runs = sweep_kills();
-	printf("# %zu operations, %zu states, killed at %lu calls\n", history.count, history.states_count,
-	       runs);
+	printf("# %zu operations, %zu states, killed at %lu calls\n", history.count,
+	       history.states_count, runs);
 	ck_assert_uint_gt(number("DDBFS_SWEEP_FIRST", 1) + runs * number("DDBFS_SWEEP_STEP", 1), 200);
 }
 END_TEST
@@ -285,9 +288,10 @@ static const struct {
 	int error;
 	bool stays;
 } sweeps[] = {
-	{ SHIM_WRITE, EIO, false },    { SHIM_WRITE, ENOSPC, false },	 { SHIM_SYNC, EIO, false },
-	{ SHIM_SYNC, ENOSPC, false },  { SHIM_ALLOCATE, ENOSPC, false }, { SHIM_ALLOCATE, EIO, false },
-	{ SHIM_TRUNCATE, EIO, false }, { SHIM_TRUNCATE, ENOSPC, false },
+	{ SHIM_WRITE, EIO, false },	  { SHIM_WRITE, ENOSPC, false },
+	{ SHIM_SYNC, EIO, false },	  { SHIM_SYNC, ENOSPC, false },
+	{ SHIM_ALLOCATE, ENOSPC, false }, { SHIM_ALLOCATE, EIO, false },
+	{ SHIM_TRUNCATE, EIO, false },	  { SHIM_TRUNCATE, ENOSPC, false },
 };
 
 START_TEST(test_every_call_fails)
@@ -311,6 +315,7 @@ START_TEST(test_every_call_fails)
 		if (call == SHIM_SYNC && report->opened)
 			ck_assert_msg(report->read_only || report->acknowledged == history.count,
 				      "%s at call %lu: it goes on", what, n);
+		ck_assert_msg(told || !report->read_only, "%s at call %lu: nothing was told", what, n);
 		runs++;
 	}
 	printf("# %s: %lu calls\n", what, runs);

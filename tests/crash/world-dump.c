@@ -127,8 +127,8 @@ static void dump_item(struct dump *d, const struct place *at)
 	const struct item *item = &i.item;
 
 	expect(d, namei_load(d->w->namei, at, false, &i), "load");
-	say(d, "%s: %o %u:%u item %u links %u size %" PRIu64, d->path, item->mode, item->uid, item->gid,
-	    ordinal(&d->ids, item->id), i.nlink, S_ISDIR(item->mode) ? 0 : item->size);
+	say(d, "%s: %o %u:%u item %u links %u size %" PRIu64, d->path, item->mode, item->uid,
+	    item->gid, ordinal(&d->ids, item->id), i.nlink, S_ISDIR(item->mode) ? 0 : item->size);
 	say(d, " times %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, of_timespec(item->atime),
 	    of_timespec(item->mtime), of_timespec(item->ctime), of_timespec(item->btime));
 	if (S_ISREG(item->mode))

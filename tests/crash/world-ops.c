@@ -77,8 +77,9 @@ static int punch(struct world *w)
 	struct file_locator where = world_locator(&spot);
 	int r = world_find(w, "b", &spot);
 
-	return r ? r : file_allocate(w->namei, &where, spot.id,
-				     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 40000);
+	return r ? r :
+		   file_allocate(w->namei, &where, spot.id,
+				 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 40000);
 }
 
 /* ---- names ------------------------------------------------------------------------ */

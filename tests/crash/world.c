@@ -193,8 +193,9 @@ int world_rename(struct world *w, const char *from, const char *to, unsigned fla
 
 	if (r == 0)
 		r = world_parent(w, to, &new_parent, &new_name);
-	return r ? r : namei_rename(w->namei, &w->remover, old_parent, old_name, new_parent, new_name,
-				    flags, &renamed);
+	return r ? r :
+		   namei_rename(w->namei, &w->remover, old_parent, old_name, new_parent, new_name,
+				flags, &renamed);
 }
 
 int world_link(struct world *w, const char *from, const char *to)
