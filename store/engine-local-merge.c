@@ -201,6 +201,30 @@ static int chunk_resolve(struct merge *m, const struct overlay_chunk *chunk, str
 	return r;
 }
 
+/*
+ * The chunk is damaged from now on, whatever its place may hold one day: should
+ * the disk get over it, its bytes would be those before the patch that is lost.
+ */
+static int spoil(struct merge *m, const struct overlay_chunk *chunk)
+{
+	const struct body_ref *base = chunk->base == OVERLAY_REF ?
+					      &chunk->ref->ref :
+					      &m->group.refs[chunk->index % BODY_GROUP];
+	struct body_ref *held = &m->group.refs[chunk->index % BODY_GROUP];
+	struct body_ref ref = *base;
+
+	if (!ref.length)
+		return 0;
+	memset(ref.tag, 0, sizeof(ref.tag));
+	/* The place stays its own. */
+	if (held->length && held->segment == ref.segment && held->offset == ref.offset) {
+		*held = ref;
+		m->changed = true;
+		return 0;
+	}
+	return ref_set(m, chunk->index, &ref);
+}
+
 static int merge_chunk(struct merge *m, const struct overlay_chunk *chunk)
 {
 	struct body_ref ref;
@@ -212,7 +236,7 @@ static int merge_chunk(struct merge *m, const struct overlay_chunk *chunk)
 		return r;
 	r = chunk_resolve(m, chunk, &ref);
 	if (r == -EBADMSG)
-		return chunk->base == OVERLAY_REF ? ref_set(m, chunk->index, &chunk->ref->ref) : 0;
+		return spoil(m, chunk);
 	return r == 0 ? ref_set(m, chunk->index, &ref) : r;
 }
 

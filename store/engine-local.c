@@ -150,6 +150,7 @@ static const struct engine_ops local_ops = {
 	.body_seek = local_body_seek,
 	.body_usage = local_body_usage,
 	.scan = local_scan,
+	.verify = local_verify_running,
 	.sync = local_sync,
 	.checkpoint = local_checkpoint,
 	.space = local_space,
@@ -245,6 +246,8 @@ static int open_files(struct engine_local *e, const struct store_open_options *o
 	if (r != 0)
 		return r;
 	r = index_open(e->dir_fd, e->read_only, options->map_bytes, &e->index);
+	if (r == -EBADMSG)
+		return local_damaged(report, "data.mdb cannot be opened, or lock.mdb is not a plain file");
 	if (r == 0)
 		r = local_state_read(e, ret_state);
 	if (r == -EBADMSG || r == -EIO)

@@ -141,12 +141,25 @@ int index_create(int dir_fd)
 	return 0;
 }
 
+/* LMDB would follow a link and write to what is behind it. */
+static int check_lock_file(int dir_fd)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, "lock.mdb", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return S_ISREG(st.st_mode) ? 0 : -EBADMSG;
+}
+
 int index_open(int dir_fd, bool read_only, uint64_t map_bytes, struct index **ret_index)
 {
-	struct index *x = calloc(1, sizeof(*x));
-	int dead, r;
+	struct index *x;
+	int dead, r = read_only ? 0 : check_lock_file(dir_fd);
 	MDB_stat stat;
 
+	if (r < 0)
+		return r;
+	x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
 	x->dir_fd = dir_fd;
