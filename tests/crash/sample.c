@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lifecycle/lifecycle.h"
 #include "lifecycle/tree.h"
 
 #define FILES_MAX 64
@@ -490,6 +491,64 @@ void sample_verify(const struct sample *sample, struct store *s, struct sample_r
 	*ret_result = (struct sample_result){ 0 };
 	for (unsigned n = 0; n < DIRECTORIES; n++)
 		verify_directory(sample, s, n, ret_result);
+}
+
+/* ---- removing ----------------------------------------------------------------- */
+
+static bool is_damaged(const struct sample *sample, struct store *s, const struct place *at, unsigned i)
+{
+	struct store_value value;
+	struct item item;
+	int result = record_get_item(s, at, false, &value, &item);
+
+	if (result)
+		return is_error(result);
+	result = compare_content(sample, s, i, &item);
+	store_value_release(&value);
+	return result > 0;
+}
+
+static bool remove_one(struct lifecycle *l, const struct place *at, struct sample_result *r)
+{
+	static const struct actor actor = { .command = "test" };
+	struct store_value value;
+	struct item item;
+	int result = lifecycle_remove(l, &actor, at->directory, at->name, false);
+
+	if (result)
+		wrong(r, "%s is damaged and cannot be removed: %d", at->name, result);
+	else if (record_get_item(lifecycle_store(l), at, true, &value, &item) != STORE_ABSENT)
+		wrong(r, "%s was removed and is still there", at->name);
+	return result == 0;
+}
+
+unsigned sample_remove_damaged(const struct sample *sample, struct store *s, char *ret_wrong)
+{
+	struct sample_result r = { 0 };
+	struct lifecycle *l;
+	unsigned count = 0;
+
+	*ret_wrong = '\0';
+	/* It is not mounted then. */
+	if (lifecycle_open(s, NULL, &l))
+		return 0;
+	for (unsigned i = 0; i < sample->files; i++) {
+		struct place at = { .directory = KEY_ID_ROOT, .state = KEY_ACT };
+		struct store_value value;
+		struct item item;
+
+		snprintf(at.name, sizeof(at.name), "dir-%u", i % DIRECTORIES);
+		if (is_deleted(i) || record_get_item(s, &at, true, &value, &item))
+			continue;
+		store_value_release(&value);
+		at.directory = item.id;
+		name_of(i, at.name);
+		if (is_damaged(sample, s, &at, i))
+			count += remove_one(l, &at, &r);
+	}
+	lifecycle_close(l);
+	memcpy(ret_wrong, r.wrong, sizeof(r.wrong));
+	return count;
 }
 
 unsigned sample_names(const struct sample *sample)

@@ -41,6 +41,11 @@ struct sample_result {
 
 /* Reads everything in it. */
 void sample_verify(const struct sample *sample, struct store *s, struct sample_result *ret_result);
+/*
+ * Removes each live file that cannot be read, as a user would, and looks that it
+ * is gone. How many there were; *ret_wrong of 512 bytes: "" if each could be.
+ */
+unsigned sample_remove_damaged(const struct sample *sample, struct store *s, char *ret_wrong);
 /* How many names `same` must be in a sound one. */
 unsigned sample_names(const struct sample *sample);
 

@@ -38,6 +38,7 @@ enum outcome {
 static char original[4200], work[4200]; /* the sample store, and the copy that is hurt */
 static struct store_files files;
 static uint64_t seed, state;
+static bool mended; /* the cases to come are mended, too */
 
 static unsigned long from_environment(const char *name, unsigned long otherwise)
 {
@@ -79,6 +80,41 @@ static void count_problem(void *data, const char *path, const char *text)
 {
 }
 
+static void print_action(void *data, const char *path, const char *text)
+{
+	snprintf(data, 400, "%s: %s", path, text);
+}
+
+static void print_left(void *data, const char *path, const char *text)
+{
+	printf("# left: %s: %s\n", path, text);
+}
+
+/* What is damaged can be removed; what is still damaged then, set aside; and nothing is wrong with what is left. */
+static bool can_be_mended(struct store *s)
+{
+	char wrong[512], last[400] = "";
+	struct quarantine_hooks hooks = { .problem = count_problem, .action = print_action, .data = last };
+	struct check_result before, after, check;
+	int result;
+
+	sample_remove_damaged(&sample_usual, s, wrong);
+	if (wrong[0]) {
+		printf("# %s\n", wrong);
+		return false;
+	}
+	result = lifecycle_quarantine(s, &hooks, &before, &after);
+	hooks = (struct quarantine_hooks){ .problem = print_left, .aside = count_problem };
+	if (result == 0)
+		result = lifecycle_check_told(s, &hooks, &check);
+	if (result || after.problems || check.problems) {
+		printf("# quarantine: %d, %llu problems left; the last thing done was %s\n", result,
+		       (unsigned long long)(result ? 0 : check.problems), last);
+		return false;
+	}
+	return true;
+}
+
 /* In the child. Prints what is wrong, if something is. */
 static enum outcome try_store(const char *path, bool read_only)
 {
@@ -105,7 +141,22 @@ static enum outcome try_store(const char *path, bool read_only)
 			return OUTCOME_WRONG;
 		}
 	}
-	store_close(s);
+	if (mended && !read_only && !can_be_mended(s))
+		return OUTCOME_WRONG;
+	opened = store_close(s);
+	if (opened) {
+		printf("# it cannot be closed: %d\n", opened);
+		return OUTCOME_WRONG;
+	}
+	if (mended && !read_only) {
+		/* What was mended opens again. */
+		opened = sample_open(&sample_usual, path, true, &report, &s);
+		if (opened) {
+			printf("# it does not open again: %d %s\n", opened, report.text);
+			return OUTCOME_WRONG;
+		}
+		store_close(s);
+	}
 	if (!result.damaged && result.same != sample_names(&sample_usual)) {
 		printf("# %u names instead of %u\n", result.same, sample_names(&sample_usual));
 		return OUTCOME_WRONG;
@@ -189,8 +240,10 @@ START_TEST(flipped_bits)
 		files_flip(work, f->path, offset, bit);
 		snprintf(what, sizeof(what), "flip of %s at %llu bit %u", f->path,
 			 (unsigned long long)offset, bit);
+		mended = i % 4 == 1;
 		counts[run_case(work, i % 4 == 0, what)]++;
 	}
+	mended = false;
 	print_counts("flips", counts);
 }
 END_TEST
@@ -236,8 +289,10 @@ START_TEST(flipped_bits_in_names)
 		files_flip(work, "data.mdb", offset, bit);
 		snprintf(what, sizeof(what), "flip of a name in data.mdb at %llu bit %u",
 			 (unsigned long long)offset, bit);
+		mended = i % 4 == 1;
 		counts[run_case(work, i % 4 == 0, what)]++;
 	}
+	mended = false;
 	print_counts("flips in names", counts);
 }
 END_TEST
@@ -255,8 +310,10 @@ START_TEST(truncations)
 		files_copy(original, work);
 		files_truncate(work, f->path, size);
 		snprintf(what, sizeof(what), "%s cut to %llu", f->path, (unsigned long long)size);
+		mended = i % 4 == 1;
 		counts[run_case(work, i % 4 == 0, what)]++;
 	}
+	mended = false;
 	print_counts("truncations", counts);
 }
 END_TEST
@@ -408,6 +465,22 @@ START_TEST(links_and_fifos_are_not_followed)
 }
 END_TEST
 
+/* LMDB makes its lock file where there is none, through a link too. */
+START_TEST(linked_lock_file_is_refused)
+{
+	char path[4600], target[4600];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/lock.mdb", work);
+	snprintf(target, sizeof(target), "%s/elsewhere", test_directory());
+	files_copy(original, work);
+	unlink(path);
+	ck_assert_int_eq(symlink(target, path), 0);
+	ck_assert_int_eq(run_case(work, false, "a symlink instead of lock.mdb"), OUTCOME_REFUSED);
+	ck_assert_int_ne(stat(target, &st), 0);
+}
+END_TEST
+
 /* ---- parts of different times --------------------------------------------------------- */
 
 /* The store as it is, and as it was: `work` becomes a mixture. */
@@ -523,6 +596,7 @@ int main(void)
 		tcase_add_test(c, files_of_another_store_are_refused);
 		tcase_add_test(c, missing_files_are_refused);
 		tcase_add_test(c, links_and_fifos_are_not_followed);
+		tcase_add_test(c, linked_lock_file_is_refused);
 		tcase_add_test(c, old_database_is_refused);
 		tcase_add_test(c, swapped_chunks_are_named);
 		suite_add_tcase(suite, c);
