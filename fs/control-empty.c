@@ -83,6 +83,23 @@ static bool is_refused(struct job *j)
 	return true;
 }
 
+/* It begins; status says how it goes. */
+void job_scrub(struct job *j)
+{
+	int result;
+
+	if (is_refused(j))
+		return;
+	result = lifecycle_scrub_now(job_lifecycle(j));
+	if (result == -EOPNOTSUPP)
+		job_error(j, CONTROL_FAILED, NULL,
+			  "this mount does not scrub (-o noscrub); unmount it and use 'ddbfs check'");
+	else if (result)
+		job_error_errno(j, NULL, result);
+	else
+		job_result(j, CONTROL_DONE, json_pack("{sb}", "begun", true));
+}
+
 /* Passes until nothing is due any more. */
 static int sweep(struct job *j, struct sweep_result *total)
 {

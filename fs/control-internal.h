@@ -123,6 +123,7 @@ void job_policy(struct job *j);
 void job_restore(struct job *j);
 void job_status(struct job *j);
 void job_sweep(struct job *j);
+void job_scrub(struct job *j);
 void job_undo(struct job *j);
 
 /* The request's boolean or integer KEY; false or 0 if it is not there. */

@@ -128,9 +128,8 @@ void job_apply(struct job *j)
 		say_failed(j, path, result, &r);
 	else
 		job_result(j, r.refused ? CONTROL_PARTLY : CONTROL_DONE,
-			   json_pack("{sI sI sI sI sI sI sI}", "entries", (json_int_t)r.entries,
-				     "changed", (json_int_t)r.changed, "gone", (json_int_t)r.gone,
-				     "gone_bytes", (json_int_t)r.gone_bytes, "sooner",
-				     (json_int_t)r.sooner, "later", (json_int_t)r.later, "refused",
-				     (json_int_t)r.refused));
+			   json_pack("{sI sI sI sI sI sI sI}", "entries", (json_int_t)r.entries, "changed",
+				     (json_int_t)r.changed, "gone", (json_int_t)r.gone, "gone_bytes",
+				     (json_int_t)r.gone_bytes, "sooner", (json_int_t)r.sooner,
+				     "later", (json_int_t)r.later, "refused", (json_int_t)r.refused));
 }

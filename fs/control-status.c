@@ -89,6 +89,29 @@ static json_t *engine_to_json(struct job *j)
 			 "memory_locked", s.memory_locked);
 }
 
+static void add_line(void *data, const char *line)
+{
+	json_t *row = json_object();
+
+	bytes_to_json(row, "found", line);
+	json_array_append_new(data, row);
+}
+
+static json_t *scrub_to_json(struct job *j)
+{
+	struct scrub_status s;
+	json_t *lines = json_array();
+
+	lifecycle_scrub_status(job_lifecycle(j), &s);
+	/* Names of others' files are not for everybody. */
+	if (j->actor.uid == 0 || j->actor.uid == geteuid())
+		lifecycle_scrub_found(job_lifecycle(j), add_line, lines);
+	return json_pack("{sb sb sI sI sI sI sI so}", "enabled", s.enabled, "active", s.active,
+			 "items", (json_int_t)s.items, "bytes", (json_int_t)s.bytes, "found",
+			 (json_int_t)s.found, "last_found", (json_int_t)s.last_found, "finished_ns",
+			 (json_int_t)s.finished_ns, "findings", lines);
+}
+
 static json_t *clock_to_json(struct job *j)
 {
 	int64_t jump_ns = 0;
@@ -133,6 +156,7 @@ void job_status(struct job *j)
 	json_object_set_new(result, "space", job_space(j));
 	json_object_set_new(result, "engine", engine_to_json(j));
 	json_object_set_new(result, "clock", clock_to_json(j));
+	json_object_set_new(result, "scrub", scrub_to_json(j));
 	job_result(j, CONTROL_DONE, result);
 }
 
@@ -202,6 +226,24 @@ static void stat_engine(FILE *f, struct store *s, const char *path)
 		  (int64_t)space.reserve_bytes);
 }
 
+static void stat_scrub(FILE *f, struct lifecycle *l)
+{
+	struct scrub_status s;
+
+	lifecycle_scrub_status(l, &s);
+	stat_line(f, "scrub_active", "1 while everything is being read, to find damage.", "gauge",
+		  s.active);
+	stat_line(f, "scrub_found", "Damaged things found in this scrub.", "gauge", (int64_t)s.found);
+	stat_line(f, "scrub_last_found", "Damaged things found in the last scrub that ended.",
+		  "gauge", (int64_t)s.last_found);
+	stat_line(f, "scrub_items", "Items read in this scrub since the mount.", "gauge",
+		  (int64_t)s.items);
+	stat_line(f, "scrub_bytes", "Bytes read in this scrub since the mount.", "gauge",
+		  (int64_t)s.bytes);
+	stat_line(f, "scrub_finished_seconds", "When the last scrub ended, since 1970; 0: none did.",
+		  "gauge", s.finished_ns / CLOCK_SECOND_NS);
+}
+
 int control_stats(struct control *c, char **ret_text, size_t *ret_size)
 {
 	struct store *s = namei_store(c->namei);
@@ -218,6 +260,7 @@ int control_stats(struct control *c, char **ret_text, size_t *ret_size)
 		return -ENOMEM;
 	stat_items(f, counters);
 	stat_engine(f, s, c->host.store_path);
+	stat_scrub(f, namei_lifecycle(c->namei));
 	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.",
 		  "gauge", lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));
 	if (c->host.stats)

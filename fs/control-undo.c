@@ -35,10 +35,11 @@ static json_t *batch_to_json(struct job *j, const struct batch *b)
 	json_t *row;
 
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)b->seq);
-	row = json_pack("{ss sI sI sI sI sI sI sb sb sb}", "id", id, "deleted_at_ns", (json_int_t)b->seq,
-			"count", (json_int_t)b->count, "bytes", (json_int_t)b->bytes, "uid",
-			(json_int_t)b->uid, "restored", (json_int_t)b->restored, "session", (json_int_t)b->session, "undone", b->undone,
-			"purge", b->purge, "open", b->last_seq == 0);
+	row = json_pack("{ss sI sI sI sI sI sI sb sb sb}", "id", id, "deleted_at_ns",
+			(json_int_t)b->seq, "count", (json_int_t)b->count, "bytes",
+			(json_int_t)b->bytes, "uid", (json_int_t)b->uid, "restored",
+			(json_int_t)b->restored, "session", (json_int_t)b->session, "undone",
+			b->undone, "purge", b->purge, "open", b->last_seq == 0);
 
 	bytes_to_json(row, "command", b->command);
 	set_directory(j, row, b->directory);

@@ -24,7 +24,7 @@ static const struct {
 	{ "apply", job_apply },	  { "batches", job_batches }, { "clock-accept", job_clock_accept },
 	{ "df", job_df },	  { "empty", job_empty },     { "list", job_list },
 	{ "policy", job_policy }, { "restore", job_restore }, { "status", job_status },
-	{ "sweep", job_sweep },	  { "undo", job_undo },
+	{ "scrub", job_scrub },	  { "sweep", job_sweep },     { "undo", job_undo },
 };
 
 /* ---- a job's life ----------------------------------------------------------------- */

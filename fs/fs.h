@@ -17,6 +17,7 @@ struct fs_options {
 	bool busy_poll; /* spin on the device for tens of microseconds after a request */
 	bool debug; /* libfuse's own trace on standard error */
 	bool sweeper;
+	bool scrub; /* with the sweeper only */
 };
 
 /* Called once, from fs_run, when the mount answers. */

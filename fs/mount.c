@@ -267,6 +267,8 @@ static int serve(struct fs *fs, int signal_fd)
 	}
 	if (sweep)
 		result = lifecycle_sweeper_start(fs->lifecycle);
+	if (result == 0 && sweep && fs->options->scrub)
+		result = lifecycle_scrub_start(fs->lifecycle);
 	if (result == 0)
 		result = wait_for_mount(fs);
 	if (result == 0) {
@@ -276,6 +278,7 @@ static int serve(struct fs *fs, int signal_fd)
 	} else {
 		unmount(fs);
 	}
+	lifecycle_scrub_stop(fs->lifecycle);
 	if (sweep)
 		lifecycle_sweeper_stop(fs->lifecycle);
 	notify_stop(fs->notifier);
@@ -343,9 +346,20 @@ static int run_session(struct fs *fs, int signal_fd)
 
 /* ---- opening and closing ---------------------------------------------------------------------------- */
 
+static void on_damaged(void *data, const char *line)
+{
+	_cleanup_free_ char *text = NULL;
+	struct fs *fs = data;
+
+	if (fs->events->log && asprintf(&text, "damaged: %s; see 'ddbfs status'", line) >= 0)
+		fs->events->log(fs->events->data, text);
+}
+
 static int open_layers(struct fs *fs)
 {
-	struct lifecycle_hooks hooks = { .changed = on_changed, .busy = is_busy, .data = fs };
+	struct lifecycle_hooks hooks = {
+		.changed = on_changed, .busy = is_busy, .damaged = on_damaged, .data = fs
+	};
 	int result = node_table_new(&fs->nodes);
 
 	if (result == 0)

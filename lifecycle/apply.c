@@ -213,7 +213,8 @@ static int evict(struct applying *a, const struct place *at)
 }
 
 /* Only what is a top entry is counted: it is what its user sees. */
-static void count(struct applying *a, const struct item *item, int64_t expires_ns, uint64_t bytes, bool version)
+static void count(struct applying *a, const struct item *item, int64_t expires_ns, uint64_t bytes,
+		  bool version)
 {
 	struct apply_result *r = a->result;
 
@@ -320,11 +321,10 @@ static int apply_all(struct applying *a, uint64_t end)
 	return result;
 }
 
-int lifecycle_apply(struct lifecycle *l, const struct apply_options *options, struct apply_result *ret_result)
+int lifecycle_apply(struct lifecycle *l, const struct apply_options *options,
+		    struct apply_result *ret_result)
 {
-	struct applying a = {
-		.l = l, .o = options, .result = ret_result, .now_ns = lifecycle_now_ns(l)
-	};
+	struct applying a = { .l = l, .o = options, .result = ret_result, .now_ns = lifecycle_now_ns(l) };
 	struct rules rules;
 	uint64_t end;
 	bool suspect;

@@ -479,6 +479,8 @@ void sweeper_expect(struct lifecycle *l, int64_t due_ns);
 
 /* ---- lifecycle.c --------------------------------------------------------------------- */
 
+#include "lifecycle/scrub.h"
+
 struct lifecycle {
 	struct store *store;
 	struct lifecycle_hooks hooks;
@@ -494,6 +496,7 @@ struct lifecycle {
 	struct room room;
 	struct watch watch;
 	struct sweeper sweeper;
+	struct scrub scrub;
 };
 
 /*

@@ -24,6 +24,8 @@ static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lif
 	result = rules_init(&l->rules);
 	if (!result)
 		result = created_init(&l->created);
+	if (!result)
+		result = scrub_init(&l->scrub);
 	return result ? result : sweeper_init(&l->sweeper);
 }
 
@@ -36,6 +38,7 @@ void lifecycle_free(struct lifecycle *l)
 		l->batches = next;
 	}
 	sweeper_release(&l->sweeper);
+	scrub_release(&l->scrub);
 	watch_release(&l->watch);
 	room_release(&l->room);
 	created_release(&l->created);
@@ -75,6 +78,7 @@ void lifecycle_close(struct lifecycle *l)
 
 	if (!l)
 		return;
+	lifecycle_scrub_stop(l);
 	lifecycle_sweeper_stop(l);
 	/* What cannot be written now is made up for by the next open: see batch_recover. */
 	lifecycle_lock(l);

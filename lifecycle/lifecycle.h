@@ -67,6 +67,7 @@ struct lifecycle_hooks {
 	 * `only`, by that of its names and no other. May be NULL: never.
 	 */
 	bool (*busy)(void *data, uint64_t id, const struct place *only);
+	void (*damaged)(void *data, const char *line); /* the scrub found something; from its thread; may be NULL */
 	void *data;
 };
 
@@ -482,6 +483,28 @@ ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const cha
 		       char *buffer, size_t size);
 
 /* ---- check -------------------------------------------------------------- */
+
+/* ---- scrub: all is read now and then, in the background ------------------- */
+
+struct scrub_status {
+	bool enabled, active;
+	uint64_t items, bytes; /* read in this pass, since the mount */
+	uint64_t found; /* damaged, in this pass */
+	uint64_t last_found; /* in the last that came to its end ... */
+	int64_t finished_ns; /* ... and when that was; 0: none did */
+};
+
+/*
+ * A thread that reads everything once a week, at 16 MiB a second, and goes on
+ * where it was when the store was closed. Needs a store that can be written.
+ */
+int lifecycle_scrub_start(struct lifecycle *l);
+void lifecycle_scrub_stop(struct lifecycle *l);
+/* A pass now, at 128 MiB a second. -EOPNOTSUPP: there is no such thread. */
+int lifecycle_scrub_now(struct lifecycle *l);
+void lifecycle_scrub_status(struct lifecycle *l, struct scrub_status *ret_status);
+/* The first of what this mount found, a line each; not to call back into the scrub. */
+void lifecycle_scrub_found(struct lifecycle *l, void (*each)(void *data, const char *line), void *data);
 
 struct check_result {
 	uint64_t items, bodies, bytes, problems;

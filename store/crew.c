@@ -84,8 +84,7 @@ static void start_helpers(struct crew *c)
 	/* Signals are for whoever runs the store. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	while (c->helpers < wanted &&
-	       pthread_create(&c->threads[c->helpers], NULL, help, c) == 0) {
+	while (c->helpers < wanted && pthread_create(&c->threads[c->helpers], NULL, help, c) == 0) {
 		(void)pthread_setname_np(c->threads[c->helpers], "seal");
 		c->helpers++;
 	}

@@ -233,6 +233,11 @@ struct local_verdict {
 int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes,
 		 struct local_verdict *ret_verdict);
 
+/* ---- engine-local-scrub.c ------------------------------------------------- */
+
+int local_verify_running(struct engine *engine, bool (*stop)(void *data), void *data,
+			 const char **ret_wrong);
+
 /* ---- engine-local-merge.c ------------------------------------------------ */
 
 /* Writes the changed chunks of a generation and their BODY items into the transaction. */

@@ -30,6 +30,8 @@ struct engine_ops {
 			 uint64_t *ret_offset);
 	int (*body_usage)(struct engine *e, uint64_t body, uint64_t *ret_bytes);
 	int (*scan)(struct engine *e, const struct key *from, struct key *ret_key);
+	int (*verify)(struct engine *e, bool (*stop)(void *data), void *data,
+		      const char **ret_wrong); /* NULL: nothing to verify */
 	int (*sync)(struct engine *e);
 	int (*checkpoint)(struct engine *e);
 	int (*space)(struct engine *e, struct store_space *ret_space);

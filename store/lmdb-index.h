@@ -50,6 +50,8 @@ int index_reader_take(struct index *x, struct index_reader **ret_reader);
 int index_reader_renew(struct index_reader *reader);
 /* Holds no snapshot any more, until it is renewed. */
 void index_reader_rest(struct index_reader *reader);
+/* How many items its snapshot says it has, the engine's own among them. */
+int index_reader_entries(struct index_reader *reader, uint64_t *ret_entries);
 void index_reader_give(struct index *x, struct index_reader *reader); /* takes NULL */
 
 /* The first `head_max` bytes of the value are enough where it is not 0. `b` is emptied first. 0, INDEX_ABSENT, negative errno. */

@@ -80,6 +80,17 @@ int index_reader_renew(struct index_reader *reader)
 	return r > 0 ? -EIO : r;
 }
 
+int index_reader_entries(struct index_reader *reader, uint64_t *ret_entries)
+{
+	MDB_stat stat;
+	int r = index_error(mdb_stat(reader->txn, mdb_cursor_dbi(reader->cursor), &stat));
+
+	if (r != 0)
+		return r > 0 ? -EIO : r;
+	*ret_entries = stat.ms_entries;
+	return 0;
+}
+
 void index_reader_give(struct index *x, struct index_reader *reader)
 {
 	if (!reader)

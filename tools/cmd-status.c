@@ -75,6 +75,37 @@ static void say_troubles(const json_t *result)
 		       "memory");
 }
 
+static void say_scrub(const json_t *scrub)
+{
+	int64_t finished_ns = integer(scrub, "finished_ns");
+	char when[PRINT_TIME_MAX], size[PRINT_SIZE_MAX];
+	const json_t *row;
+	size_t i;
+
+	if (json_is_true(json_object_get(scrub, "active")))
+		printf("%-13sreading everything: %lld items, %s so far, %lld damaged\n", "scrub",
+		       (long long)integer(scrub, "items"),
+		       print_size((uint64_t)integer(scrub, "bytes"), size),
+		       (long long)integer(scrub, "found"));
+	else if (json_is_false(json_object_get(scrub, "enabled")))
+		printf("%-13soff\n", "scrub");
+	else if (finished_ns)
+		printf("%-13sended %s, %lld damaged\n", "scrub", print_time(finished_ns, when),
+		       (long long)integer(scrub, "last_found"));
+	else
+		printf("%-13snot yet\n", "scrub");
+	json_array_foreach(json_object_get(scrub, "findings"), i, row) {
+		_cleanup_free_ char *bytes = NULL, *quoted = NULL;
+
+		if (bytes_from_json(row, "found", &bytes) == 0)
+			quoted = print_quoted(bytes);
+		printf("%-13s%s\n", "DAMAGED", quoted ? quoted : "?");
+	}
+	if (integer(scrub, "found") || integer(scrub, "last_found"))
+		printf("%-13sunmount, then 'ddbfs check' names it all, and --quarantine sets it aside\n",
+		       "");
+}
+
 static void say_result(const json_t *result)
 {
 	char keep[PRINT_TIME_MAX];
@@ -88,6 +119,7 @@ static void say_result(const json_t *result)
 	printf("%-13s%s\n", "kept for", print_duration(integer(result, "retention_ns"), keep));
 	say_due(result);
 	say_space(json_object_get(result, "space"));
+	say_scrub(json_object_get(result, "scrub"));
 	say_troubles(result);
 }
 

@@ -171,6 +171,7 @@ int cmd_mount(const struct arguments *a);
 int cmd_policy_set(const struct arguments *a);
 int cmd_policy_show(const struct arguments *a);
 int cmd_policy_unset(const struct arguments *a);
+int cmd_scrub(const struct arguments *a);
 int cmd_status(const struct arguments *a);
 int cmd_sweep(const struct arguments *a);
 int cmd_trash_empty(const struct arguments *a);

@@ -181,6 +181,17 @@ const struct command command_table[] = {
 		.run = cmd_clock_accept,
 	},
 	{
+		.name = "scrub",
+		.operands = "[PATH]",
+		.max = 1,
+		.summary = "read everything in a mounted store now, to find damage",
+		.text = "The daemon does so by itself once a week, at 16 MiB a second, unless it was mounted with -o noscrub or "
+			"read-only; asked for it begins at once and reads 128 MiB a second. 'ddbfs status' shows how far it is "
+			"and what it found, the log and /.ddbfs/stats too. Nothing is changed.",
+		.run = cmd_scrub,
+		TAKES(OPTION_JSON),
+	},
+	{
 		.name = "check",
 		.operands = "STORE",
 		.min = 1,

@@ -158,6 +158,7 @@ static void run(struct daemon *d, struct store *s)
 		.busy_poll = o->poll,
 		.debug = o->debug,
 		.sweeper = !o->read_only,
+		.scrub = !o->no_scrub,
 	};
 	const struct fs_events events = { on_mounted, on_log, d };
 	_cleanup_free_ char *quoted = print_quoted(fs.mount_point);

@@ -14,6 +14,7 @@ enum effect {
 	WRITEBACK,
 	ACL,
 	NO_POLL,
+	NO_SCRUB,
 	DEBUG,
 	CREATE,
 	LOG,
@@ -39,6 +40,8 @@ static const struct mount_option table[] = {
 	{ "acl", ACL, "POSIX access control lists; each access by others then costs a look-up more" },
 	{ "nopoll", NO_POLL,
 	  "never wait busily for the next request: saves some processor time, costs speed" },
+	{ "noscrub", NO_SCRUB,
+	  "do not read everything once a week, slowly, to find what the disk has damaged" },
 	{ "create", CREATE, "as --create" },
 	{ "log=", LOG, "as --log" },
 	{ "passphrase-file=", PASSPHRASE_FILE, "as --passphrase-file" },
@@ -145,6 +148,9 @@ static int apply(const struct arguments *a, const struct mount_option *option, c
 		break;
 	case NO_POLL:
 		o->poll = false;
+		break;
+	case NO_SCRUB:
+		o->no_scrub = true;
 		break;
 	case DEBUG:
 		o->debug = true;

@@ -19,6 +19,7 @@ struct mount_options {
 	bool acl;
 	bool poll;
 	bool debug;
+	bool no_scrub;
 	bool create;
 	char *log; /* NULL: not given */
 	char *passphrase_file;

@@ -51,7 +51,7 @@ static int64_t ahead_ns(clockid_t id)
 
 int clock_gettime(clockid_t id, struct timespec *ret_time)
 {
-	static int (*real)(clockid_t id, struct timespec *ret_time);
+	static int (*real)(clockid_t id, struct timespec * ret_time);
 	int64_t ns, ahead;
 	int result;
 

@@ -356,6 +356,45 @@ old_database_is_refused_then_accepted() {
 	check_clean
 }
 
+# A byte that changes on the disk while the store is mounted.
+scrub_finds_what_nobody_reads() {
+	local segment
+
+	head -c 6000000 /dev/urandom >unread
+	echo text >read
+	ddbfs status . >"$tmp/said"
+	says scrub
+	cd /
+	remount
+	segment=$(largest_segment)
+	flip "$segment" 3000000
+	cd "$d"
+	ddbfs scrub . >"$tmp/said"
+	says 'in the background'
+	found() { ddbfs status . >"$tmp/said" && grep -q "unread: part of its content" "$tmp/said"; }
+	within_seconds 60 found
+	ended() { ddbfs status . >"$tmp/said" && grep -q 'ended .*1 damaged' "$tmp/said"; }
+	within_seconds 60 ended
+	grep -q '^ddbfs_scrub_last_found 1$' "$mnt/.ddbfs/stats"
+	content read text
+	refused cat unread
+	rm unread
+	ddbfs trash empty --now .
+	# What was found, and when, outlives the mount.
+	cd /
+	remount
+	ddbfs status "$d" >"$tmp/said"
+	says 'ended'
+	mount_down
+	ddbfs check --quarantine "$store"
+	mount_up -o noscrub
+	ddbfs status "$mnt" >"$tmp/said"
+	grep -q 'scrub *off' "$tmp/said"
+	refused ddbfs scrub "$mnt"
+	mount_down
+	mount_up
+}
+
 mount_new
 it 'removes a damaged file, and a tree that holds one' removes_a_damaged_file
 it 'keeps what is in a directory whose record is damaged, and removes it' removes_a_damaged_directory
@@ -368,4 +407,5 @@ it 'changes nothing in a sound store' quarantine_is_quiet_on_a_sound_store
 it 'sets aside beside a name that is taken' quarantine_spares_the_users_lost_and_found
 it 'refuses a damaged journal, and goes on without it when told so' journal_refuses_then_is_discarded
 it 'refuses an older database, and goes on with it when told so' old_database_is_refused_then_accepted
+it 'finds damage in what nobody reads, while it is mounted' scrub_finds_what_nobody_reads
 done_testing
