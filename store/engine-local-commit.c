@@ -98,6 +98,7 @@ static void note_change(struct engine_local *e, bool frees)
 	int64_t now_ns = local_now_ns(), none = 0;
 	bool wake = false;
 
+	local_note_touch(e);
 	atomic_store_explicit(&e->last_ns, now_ns, memory_order_relaxed);
 	if (!atomic_load_explicit(&e->unsynced_ns, memory_order_relaxed))
 		wake = atomic_compare_exchange_strong(&e->unsynced_ns, &none, now_ns);

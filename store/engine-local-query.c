@@ -297,6 +297,7 @@ int local_query(struct engine *engine, const struct store_query *query, struct s
 
 	if (r < 0)
 		return r;
+	local_note_touch(e);
 	pthread_mutex_lock(&e->maps);
 	copy_overlay(&s);
 	r = index_reader_renew(s.reader);

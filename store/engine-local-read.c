@@ -77,6 +77,7 @@ int local_get(struct engine *engine, const struct key *key, bool attributes_only
 
 	if (r < 0)
 		return r;
+	local_note_touch(e);
 	pthread_mutex_lock(&e->maps);
 	item = local_find(e, key->bytes, key->size);
 	r = item ? value_from_overlay(item, attributes_only, ret_value) : index_reader_renew(reader);

@@ -11,7 +11,8 @@
  *
  * The thread's rhythm: sync 1 s after the first change; checkpoint when the
  * generation is full, 30 s after its first change, 5 s after the last, 1 s after
- * a body was freed. Without changes it sleeps and touches no disk.
+ * a body was freed. Memory is given back 5 s after it was used. Without changes it
+ * touches no disk, and without requests it sleeps.
  */
 #include "store/engine-local.h"
 
@@ -27,6 +28,7 @@
 #define CHECKPOINT_AFTER_NS (30 * SECOND_NS)
 #define CHECKPOINT_IDLE_NS (5 * SECOND_NS)
 #define CHECKPOINT_FREED_NS SECOND_NS
+#define REST_AFTER_NS (5 * SECOND_NS)
 #define RETRY_AFTER_NS SECOND_NS /* after a checkpoint that failed */
 
 static int64_t clock_ns(clockid_t id)
@@ -276,27 +278,42 @@ static void wait_until(struct engine_local *e, int64_t due_ns)
 		pthread_cond_wait(&e->wake, &e->control_lock);
 }
 
-/* Sleeps until there is something to do. What: a checkpoint if true, else a sync. Under the control lock. */
-static bool wait_for_work(struct engine_local *e)
+static int64_t rest_due(struct engine_local *e)
+{
+	int64_t due_ns = 0;
+
+	earliest(&due_ns, e->touched_ns ? e->touched_ns : e->rested_ns, REST_AFTER_NS);
+	return due_ns;
+}
+
+enum work {
+	WORK_CHECKPOINT,
+	WORK_SYNC,
+	WORK_REST,
+};
+
+/* Sleeps until there is something to do. Under the control lock. */
+static enum work wait_for_work(struct engine_local *e)
 {
 	struct local_control *c = &e->control;
 
 	for (;;) {
 		int64_t now_ns = clock_ns(CLOCK_MONOTONIC), checkpoint_ns = checkpoint_due(e),
-			sync_ns = 0, due_ns;
+			sync_ns = 0, due_ns = rest_due(e);
 
 		if (c->requested || c->stop)
-			return true;
+			return WORK_CHECKPOINT;
 		if (!e->error) {
 			earliest(&sync_ns, e->unsynced_ns, SYNC_AFTER_NS);
 			if (checkpoint_ns && checkpoint_ns <= now_ns)
-				return true;
+				return WORK_CHECKPOINT;
 			if (sync_ns && sync_ns <= now_ns)
-				return false;
+				return WORK_SYNC;
+			earliest(&due_ns, checkpoint_ns, 0);
+			earliest(&due_ns, sync_ns, 0);
 		}
-		due_ns = e->error ? 0 : checkpoint_ns;
-		if (sync_ns && (!due_ns || sync_ns < due_ns))
-			due_ns = sync_ns;
+		if (rest_due(e) && rest_due(e) <= now_ns)
+			return WORK_REST;
 		wait_until(e, due_ns);
 	}
 }
@@ -336,6 +353,13 @@ static void sync_by_clock(struct engine_local *e)
 	pthread_mutex_lock(&e->control_lock);
 }
 
+static void rest(struct engine_local *e)
+{
+	pthread_mutex_unlock(&e->control_lock);
+	local_rest(e);
+	pthread_mutex_lock(&e->control_lock);
+}
+
 static void *run(void *data)
 {
 	struct engine_local *e = data;
@@ -343,11 +367,17 @@ static void *run(void *data)
 	guard_fatal(true);
 	pthread_mutex_lock(&e->control_lock);
 	while (!e->control.stop) {
-		if (wait_for_work(e)) {
+		switch (wait_for_work(e)) {
+		case WORK_CHECKPOINT:
 			if (!e->control.stop)
 				answer_requests(e);
-		} else {
+			break;
+		case WORK_SYNC:
 			sync_by_clock(e);
+			break;
+		case WORK_REST:
+			rest(e);
+			break;
 		}
 	}
 	pthread_cond_broadcast(&e->done);

@@ -163,6 +163,7 @@ int local_window_look(struct window *w)
 {
 	int r = w->reader ? 0 : index_reader_take(w->e->index, &w->reader);
 
+	local_note_touch(w->e);
 	if (r == 0)
 		r = look_at_overlay(w);
 	if (r == 0)

@@ -83,6 +83,8 @@ struct engine_local {
 	_Atomic int64_t freed_ns; /* first FREE of the open generation */
 	_Atomic int64_t forget_ns; /* FREE items are to be removed, runs to be given back */
 	_Atomic int64_t failed_ns; /* the last checkpoint failed */
+	_Atomic int64_t touched_ns; /* first look-up or change since pages of the index were unmapped */
+	_Atomic int64_t rested_ns; /* they were unmapped; freed memory is still to go back */
 	pthread_t thread;
 	bool thread_runs;
 
@@ -202,6 +204,18 @@ struct local_state {
 /* 0, -EBADMSG, other errno. */
 int local_state_read(struct engine_local *e, struct local_state *ret_state);
 int local_state_put(struct engine_local *e, uint64_t applied_seq);
+
+/* ---- engine-local-rest.c ------------------------------------------------ */
+
+/* Something is read or changed: the thread is to give memory back after it. */
+void local_touch(struct engine_local *e);
+static inline void local_note_touch(struct engine_local *e)
+{
+	if (!atomic_load_explicit(&e->touched_ns, memory_order_relaxed))
+		local_touch(e);
+}
+/* Of the thread: one step of giving memory back. */
+void local_rest(struct engine_local *e);
 
 /* ---- engine-local-replay.c ------------------------------------------------ */
 

@@ -99,6 +99,8 @@ struct index_facts {
 int index_facts(struct index *x, bool count_free, struct index_facts *ret_facts);
 /* The meaning bytes of the meta page that commit number `commit` wrote, as they are on disk. */
 int index_meta(struct index *x, uint64_t commit, uint8_t ret_meta[INDEX_META_SIZE]);
+/* Unmaps what was read, which stays in the page cache. Beside readers and the writer, who map it again. Best effort. */
+void index_unmap_pages(struct index *x);
 int index_fd(struct index *x);
 
 #endif

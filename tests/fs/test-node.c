@@ -3,6 +3,7 @@
  * in each view, none that comes back, and counts that end at nothing.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -385,6 +386,31 @@ START_TEST(statistics_keep_the_text_of_their_look_up)
 }
 END_TEST
 
+static size_t allocated(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* A tree walk leaves a node of every file: 200 bytes each, with a name of 20. */
+START_TEST(nodes_are_small)
+{
+	size_t before = allocated(), bytes, count = 100000;
+	char name[32];
+
+	for (size_t i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "file-number-%08zu", i);
+		struct place at = live(5, name);
+		enter(100 + i, false, 0, &at);
+	}
+	/* The sanitizers' malloc tells nothing. */
+	bytes = allocated() - before;
+	printf("# %zu bytes a node\n", bytes / count);
+	ck_assert_uint_le(bytes / count, 200);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs/node");
@@ -407,6 +433,7 @@ int main(void)
 	tcase_add_test(tests, destroyed_name_leaves_the_file_its_other_names);
 	tcase_add_test(tests, live_name_comes_before_a_deleted_one);
 	tcase_add_test(tests, being_live_is_forgotten_when_a_directory_moves);
+	tcase_add_test(tests, nodes_are_small);
 	tcase_add_test(tests, statistics_keep_the_text_of_their_look_up);
 	suite_add_tcase(suite, tests);
 	return test_main(suite);

@@ -462,6 +462,53 @@ START_TEST(test_small_writes_take_no_more_memory_than_their_bytes)
 }
 END_TEST
 
+/* Kilobytes of the index that this process has mapped in. */
+static long index_resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	bool inside = false;
+	char line[512];
+	long kb = 0, n;
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strchr(line, '-') && strchr(line, '/'))
+			inside = strstr(line, "/data.mdb") != NULL;
+		else if (inside && sscanf(line, "Rss: %ld", &n) == 1)
+			kb += n;
+	}
+	fclose(f);
+	return kb;
+}
+
+START_TEST(test_memory_is_given_back_when_nothing_is_read)
+{
+	char name[16], text[1024];
+	struct store *s;
+	unsigned tries;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	make_store(32 << 20);
+	s = open_store();
+	for (unsigned n = 0; n < 3000; n++) {
+		snprintf(name, sizeof(name), "f%u", n);
+		ck_assert_int_eq(put_text(s, name, text), 0);
+	}
+	ck_assert_int_eq(store_checkpoint(s), 0);
+	for (unsigned n = 0; n < 3000; n++) {
+		snprintf(name, sizeof(name), "f%u", n);
+		ck_assert(text_is(s, name, text));
+	}
+	ck_assert_int_gt(index_resident_kb(), 3000);
+	for (tries = 0; tries < 600 && index_resident_kb() > 300; tries++)
+		usleep(100000);
+	ck_assert_int_lt(tries, 600);
+	ck_assert(text_is(s, "f7", text));
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
 static void write_large(struct store *s, uint64_t body, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += MIB)
@@ -721,6 +768,7 @@ int main(void)
 	tcase_add_test(t, test_reading_only_sees_the_replay_and_writes_nothing);
 	tcase_add_test(t, test_generations_come_and_go);
 	tcase_add_test(t, test_holes_fill_a_generation);
+	tcase_add_test(t, test_memory_is_given_back_when_nothing_is_read);
 	tcase_add_test(t, test_small_writes_fill_a_generation_by_their_bytes);
 	tcase_add_test(t, test_small_writes_take_no_more_memory_than_their_bytes);
 	tcase_add_test(t, test_freed_bodies_go_back_to_the_disk);
