@@ -11,11 +11,15 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "store/util.h"
 
 #define HELPERS_MAX 3u
 #define PIECES_MIN 4 /* below that, waking somebody takes longer */
+#define LATE_NS INT64_C(150000) /* several pieces: a helper that takes that long has lost its processor */
+#define ALONE_MIN_NS INT64_C(50000000)
+#define ALONE_MAX_NS INT64_C(5000000000)
 
 struct job {
 	void (*work)(void *data, size_t i);
@@ -32,10 +36,20 @@ struct crew {
 	bool taken; /* somebody has a job: `job`, or one that is being finished */
 	unsigned inside; /* helpers at the job */
 	unsigned helpers; /* threads that run */
+	int64_t alone_ns; /* how long jobs are done alone after helpers were late; 0 = they were not */
+	int64_t alone_until_ns;
 	bool started;
 	bool stop;
 	pthread_t threads[HELPERS_MAX];
 };
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
 
 static void work_on(struct job *job)
 {
@@ -99,7 +113,7 @@ static bool call_helpers(struct crew *c, struct job *job)
 	pthread_mutex_lock(&c->lock);
 	if (!c->started)
 		start_helpers(c);
-	if (c->helpers && !c->taken) {
+	if (c->helpers && !c->taken && (!c->alone_ns || now_ns() >= c->alone_until_ns)) {
 		c->taken = called = true;
 		c->job = job;
 		if (c->helpers == 1)
@@ -111,12 +125,29 @@ static bool call_helpers(struct crew *c, struct job *job)
 	return called;
 }
 
+/* Under the lock. */
+static void wait_for_helpers(struct crew *c)
+{
+	int64_t start_ns = now_ns(), end_ns;
+
+	while (c->inside)
+		pthread_cond_wait(&c->left, &c->lock);
+	end_ns = now_ns();
+	if (end_ns - start_ns < LATE_NS) {
+		c->alone_ns = 0;
+		return;
+	}
+	c->alone_ns = util_max(2 * c->alone_ns, ALONE_MIN_NS);
+	c->alone_ns = util_min(c->alone_ns, ALONE_MAX_NS);
+	c->alone_until_ns = end_ns + c->alone_ns;
+}
+
 static void dismiss_helpers(struct crew *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->job = NULL;
-	while (c->inside)
-		pthread_cond_wait(&c->left, &c->lock);
+	if (c->inside)
+		wait_for_helpers(c);
 	c->taken = false;
 	pthread_mutex_unlock(&c->lock);
 }

@@ -2,10 +2,11 @@
  * crew.h - threads that help with work that is cut into equal pieces and waits
  * for nothing: sealing and unsealing chunks.
  *
- * Who has the work does it too, and no helper is waited for that has not begun,
- * so a busy machine costs nothing but the waking. One job at a time: who comes
- * while another has the helpers works alone. Threads are started with the first
- * job; a machine with one processor gets none.
+ * Who has the work does it too, and no helper is waited for that has not begun.
+ * On a busy machine one that has begun may lose its processor in the middle: when
+ * that was waited for, jobs are done alone for a while, the longer the more often.
+ * One job at a time: who comes while another has the helpers works alone. Threads
+ * are started with the first job; a machine with one processor gets none.
  */
 #ifndef STORE_CREW_H
 #define STORE_CREW_H
