@@ -34,6 +34,7 @@ struct store {
 	struct key_codec codec;
 	struct store_ids ids;
 	struct store_seqs seqs;
+	uint64_t gets, queries, rows; /* asked of the engine so far; atomic */
 };
 
 /* A store without an engine; freed by store_free, which wipes the keyring. The keyring is filled in place. */

@@ -55,14 +55,21 @@ int store_get(struct store *s, const struct key *key, bool attributes_only, stru
 {
 	if (!key_is_good(key))
 		return -EINVAL;
+	__atomic_fetch_add(&s->gets, 1, __ATOMIC_RELAXED);
 	return s->engine->ops->get(s->engine, key, attributes_only, ret_value);
 }
 
 int store_query(struct store *s, const struct store_query *query, struct store_page *ret_page)
 {
+	int result;
+
 	if (!range_is_good(&query->range) || (query->after && !partition_is_good(query->after)))
 		return -EINVAL;
-	return s->engine->ops->query(s->engine, query, ret_page);
+	result = s->engine->ops->query(s->engine, query, ret_page);
+	__atomic_fetch_add(&s->queries, 1, __ATOMIC_RELAXED);
+	if (!result)
+		__atomic_fetch_add(&s->rows, ret_page->count, __ATOMIC_RELAXED);
+	return result;
 }
 
 /* ---- transactions ------------------------------------------------------- */
@@ -329,6 +336,9 @@ void store_status(struct store *s, struct store_status *ret_status)
 {
 	s->engine->ops->status(s->engine, ret_status);
 	ret_status->memory_locked = s->keyring.memory_locked;
+	ret_status->gets = __atomic_load_n(&s->gets, __ATOMIC_RELAXED);
+	ret_status->queries = __atomic_load_n(&s->queries, __ATOMIC_RELAXED);
+	ret_status->rows = __atomic_load_n(&s->rows, __ATOMIC_RELAXED);
 }
 
 const struct store_limits *store_limits(const struct store *s)

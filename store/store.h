@@ -220,6 +220,7 @@ struct store_status {
 	const char *problem; /* static words for it, or NULL */
 	uint64_t checkpoints, syncs, journal_bytes, overlay_bytes, replayed;
 	uint64_t free_pending; /* runs and bodies waiting to be given back */
+	uint64_t gets, queries, rows; /* reads of items since it was opened, and what the queries returned */
 	bool memory_locked;
 };
 

@@ -26,6 +26,7 @@ mnt=$tmp/mnt
 mkdir "$mnt"
 number=0
 failures=0
+preload= # a library that daemons are started with
 job= # process group of the behaviour that runs now
 watchdog= # and of what ends it at its limit
 limit=180 # seconds that one behaviour may take, also on a loaded machine under the sanitizers
@@ -40,7 +41,22 @@ ddbfs() {
 
 # mount_up [OPTION...]: mounts $store at $mnt.
 mount_up() {
-	ddbfs mount "$@" "$store" "$mnt"
+	LD_PRELOAD=$preload ddbfs mount "$@" "$store" "$mnt"
+}
+
+# From now on mounts see clocks that the test moves: see clock.c.
+use_clock() {
+	preload=$DDBFS_TESTS_BUILD/tests/mount/clock.so
+	export DDBFS_TEST_CLOCK=$tmp/clock
+	# A library that is preloaded comes before the sanitizer's own, which it does no harm to.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+	clocks 0 0
+}
+
+# clocks WALL BOOT: seconds that each is ahead of the machine's.
+clocks() {
+	[ -e "$DDBFS_TEST_CLOCK" ] || printf '%64s' '' >"$DDBFS_TEST_CLOCK"
+	printf '%-63s\n' "${1}000000000 ${2}000000000" 1<>"$DDBFS_TEST_CLOCK"
 }
 
 mount_down() {

@@ -246,6 +246,49 @@ int loop_remove_against_create(char **a)
 	return 0;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	long x = *(const long *)a, y = *(const long *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static long microseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int loop_pace(char **a)
+{
+	int count = atoi(a[1]);
+	long *all = calloc((size_t)count, 2 * sizeof(*all));
+	char path[4096];
+
+	for (int i = 0; all && i < count; i++) {
+		long start = microseconds();
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/pace%d", a[0], i);
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+		if (fd < 0 || close(fd))
+			return sys_answer(-1);
+		all[2 * i] = microseconds() - start;
+		start = microseconds();
+		if (unlink(path))
+			return sys_answer(-1);
+		all[2 * i + 1] = microseconds() - start;
+	}
+	if (!all || !count)
+		return 2;
+	qsort(all, 2 * (size_t)count, sizeof(*all), by_size);
+	printf("%ld %ld\n", all[2 * count - 1], all[count]);
+	free(all);
+	return 0;
+}
+
 int loop_seekdir(char **a)
 {
 	DIR *dir = opendir(a[0]);

@@ -355,6 +355,7 @@ static const struct verb {
 	{ "make", 3, loop_make },
 	{ "mmap", 2, loop_mmap },
 	{ "open-while-replaced", 2, loop_open_while_replaced },
+	{ "pace", 2, loop_pace },
 	{ "read-and-unlink", 2, loop_read_and_unlink },
 	{ "remove-against-create", 2, loop_remove_against_create },
 	{ "seekdir", 1, loop_seekdir },

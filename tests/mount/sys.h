@@ -25,6 +25,8 @@ int loop_make(char **a);
 int loop_mmap(char **a);
 /* open-while-replaced FILE COUNT: opens it again and again while a child renames over it. Prints how often that failed. */
 int loop_open_while_replaced(char **a);
+/* pace DIR COUNT: creates and unlinks that many files, one by one. Prints the longest and the middle time of one call in microseconds. */
+int loop_pace(char **a);
 /* read-and-unlink DIR BUFFER: reads the directory in BUFFER-byte pieces, unlinking as it goes; prints how many. */
 int loop_read_and_unlink(char **a);
 /* remove-against-create DIR ROUNDS: rmdir against create, where one must fail. Prints violations. */

@@ -5,21 +5,7 @@
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 
-clock=$tmp/clock
-export DDBFS_TEST_CLOCK=$clock
-# A library that is preloaded comes before the sanitizer's own, which it does no harm to.
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 day=86400
-
-# clocks WALL BOOT: seconds that each is ahead of the machine's.
-clocks() {
-	[ -e "$clock" ] || printf '%64s' '' >"$clock"
-	printf '%-63s\n' "${1}000000000 ${2}000000000" 1<>"$clock"
-}
-
-mount_up() {
-	LD_PRELOAD=$DDBFS_TESTS_BUILD/tests/mount/clock.so ddbfs mount "$@" "$store" "$mnt"
-}
 
 # Back to the machine's own time, confirmed: each behaviour starts there.
 settle() {
@@ -295,7 +281,7 @@ exact_to_the_end() {
 	gives EINVAL setxattr forever user.ddbfs.retention 1796055939000
 }
 
-clocks 0 0
+use_clock
 mount_new
 it 'T1 a year ahead: hidden everywhere, nothing destroyed, status and stats say why; set back, all is there' a_year_ahead
 it 'T1 a jump that is confirmed is believed' confirmed
