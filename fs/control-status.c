@@ -215,9 +215,12 @@ static void stat_engine(FILE *f, struct store *s, const char *path)
 		  (int64_t)status.overlay_bytes);
 	stat_line(f, "free_pending", "Runs and bodies waiting to be given back.", "gauge",
 		  (int64_t)status.free_pending);
-	stat_line(f, "store_gets_total", "Items read one by one since the mount.", "counter", (int64_t)status.gets);
-	stat_line(f, "store_queries_total", "Ranges read since the mount.", "counter", (int64_t)status.queries);
-	stat_line(f, "store_rows_total", "Items that those ranges held.", "counter", (int64_t)status.rows);
+	stat_line(f, "store_gets_total", "Items read one by one since the mount.", "counter",
+		  (int64_t)status.gets);
+	stat_line(f, "store_queries_total", "Ranges read since the mount.", "counter",
+		  (int64_t)status.queries);
+	stat_line(f, "store_rows_total", "Items that those ranges held.", "counter",
+		  (int64_t)status.rows);
 	stat_line(f, "memory_locked", "1 if keys cannot reach swap.", "gauge", status.memory_locked);
 	if (store_space(s, &space))
 		return;
