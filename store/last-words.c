@@ -12,8 +12,8 @@
 
 void last_words_leave(int dir_fd, const char *words)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, LAST_WORDS_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = openat(dir_fd, LAST_WORDS_FILE,
+					O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return;
@@ -24,8 +24,8 @@ void last_words_leave(int dir_fd, const char *words)
 
 void last_words_read(int dir_fd, char *ret_text, size_t size)
 {
-	_cleanup_close_ int fd = openat(dir_fd, LAST_WORDS_FILE,
-					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		openat(dir_fd, LAST_WORDS_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, ret_text, size - 1);
 
 	ret_text[n > 0 ? n : 0] = '\0';

@@ -1,5 +1,7 @@
 #include "tools/credentials.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -124,6 +126,14 @@ static int find_key_file(const struct arguments *a, const char *path, char **ret
 	return *ret_path ? EXIT_DONE : cmd_fail(a, EXIT_USAGE, "%s: %s", path, strerror(errno));
 }
 
+void credentials_protect(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	prctl(PR_SET_DUMPABLE, 0);
+	setrlimit(RLIMIT_CORE, &none);
+}
+
 int credentials_read(const struct arguments *a, enum credentials_set set, bool twice,
 		     struct credentials *ret_credentials)
 {
@@ -134,6 +144,7 @@ int credentials_read(const struct arguments *a, enum credentials_set set, bool t
 
 	if (code != EXIT_DONE)
 		return code;
+	credentials_protect();
 	if (arguments_has(a, sets[set][0]))
 		code = ask(a, set == CREDENTIALS_NEW ? "New passphrase: " : "Passphrase: ", twice,
 			   &c.passphrase);

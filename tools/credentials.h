@@ -33,4 +33,10 @@ int credentials_read(const struct arguments *a, enum credentials_set set, bool t
 /* Nothing was given and the store did not open without: asks, if there is a terminal. EXIT_DONE; EXIT_WRONG_KEY, said. */
 int credentials_ask(const struct arguments *a, struct credentials *c);
 
+/*
+ * Passphrases and keys are in this process's memory from now on: no core file
+ * may hold them, nobody else may look. By credentials_read, too.
+ */
+void credentials_protect(void);
+
 #endif

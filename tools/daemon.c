@@ -1,4 +1,5 @@
 #include "tools/daemon.h"
+#include "tools/credentials.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,8 +8,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <syslog.h>
@@ -39,15 +38,6 @@ struct daemon {
 };
 
 /* ---- in the daemon ----------------------------------------------------------- */
-
-/* Keys are in this process's memory: no core file may hold them, nobody else may look. */
-static void protect_memory(void)
-{
-	const struct rlimit none = { 0, 0 };
-
-	prctl(PR_SET_DUMPABLE, 0);
-	setrlimit(RLIMIT_CORE, &none);
-}
 
 static void tell(struct daemon *d)
 {
@@ -184,7 +174,7 @@ static int serve(struct daemon *d)
 	struct store_status status;
 	struct store *s;
 
-	protect_memory();
+	credentials_protect();
 	/* The store's threads inherit this: fs_run alone is to see the signals, and no one while the store is closed. */
 	interrupt_block();
 	openlog("ddbfs", LOG_PID, LOG_DAEMON);

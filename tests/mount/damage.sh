@@ -400,6 +400,104 @@ scrub_finds_what_nobody_reads() {
 	mount_up
 }
 
+# Whatever LMDB's map gives: a disk that fails under it is an error, not the end of the daemon.
+database_is_cut_under_the_mount() {
+	local pid size
+
+	mkdir many
+	for i in $(seq 400); do echo "$i" >"many/$i"; done
+	cd /
+	remount
+	pid=$(daemon_pid)
+	size=$(stat -c %s "$store/data.mdb")
+	cp "$store/data.mdb" "$tmp/whole.mdb"
+	truncate -s 8192 "$store/data.mdb"
+	ls -l "$d/many" >"$tmp/said" 2>&1 && fail 'lists what is not there'
+	cat "$d/many/7" >>"$tmp/said" 2>&1 || true
+	grep -q 'Input/output error' "$tmp/said"
+	kill -0 "$pid"
+	# What is read again when the disk is back is what was there.
+	cat "$tmp/whole.mdb" >"$store/data.mdb"
+	truncate -s "$size" "$store/data.mdb"
+	content "$d/many/7" 7
+	kill -9 "$pid"
+	umount -l "$mnt"
+	mount_up
+	content "$d/many/400" 400
+	check_clean
+}
+
+no_core_holds_a_key() {
+	local pid m=$tmp/core status=0
+
+	grep -Eq '^Max core file size +0 +0 ' "/proc/$(daemon_pid)/limits"
+	# With limits that would allow one.
+	mkdir "$m"
+	ddbfs init "$tmp/corestore"
+	(
+		ulimit -c unlimited
+		exec "$DDBFS" mount -f "$tmp/corestore" "$m"
+	) >"$tmp/core.log" 2>&1 &
+	pid=$!
+	within_seconds 20 mountpoint -q "$m"
+	grep -Eq '^Max core file size +0 +0 ' "/proc/$pid/limits"
+	# Not dumpable: what belongs to a process of root's alone is another's to nobody.
+	kill -QUIT "$pid"
+	wait "$pid" || status=$?
+	equal 131 "$status"
+	umount -l "$m"
+	[ -z "$(find "$tmp/corestore" . -name 'core*' -newer "$tmp/core.log")" ]
+	rm -rf "$m" "$tmp/corestore"
+	ddbfs status "$mnt" --json >"$tmp/said"
+	grep -Eq '"memory_locked":(true|false)' "$tmp/said"
+}
+
+foreign_files_are_refused_before_the_mount() {
+	local name kind before
+
+	echo text >f
+	cd /
+	mount_down
+	cp -a "$store" "$tmp/sound"
+	for name in header data.mdb journal.0 journal.1 key; do
+		for kind in empty cut random foreign; do
+			rm -rf "$store"
+			cp -a "$tmp/sound" "$store"
+			spoil_file "$kind" "$store/$name"
+			before=$(tree_hash)
+			timeout 20 "$DDBFS" mount "$store" "$mnt" >"$tmp/said" 2>&1 </dev/null && {
+				# A journal that is not the last may be missed by nobody.
+				case $name in journal.*) mount_down && continue ;; esac
+				fail "$kind $name: mounted"
+			}
+			! mounted || fail "$kind $name: mounted and refused"
+			[ -s "$tmp/said" ]
+			equal "$before" "$(tree_hash)" "$kind $name: the store's files"
+		done
+	done
+	rm -rf "$store"
+	mv "$tmp/sound" "$store"
+	mount_up
+	content "$d/f" text
+}
+
+tree_hash() {
+	find "$store" -type f ! -name 'lock*' -print0 | sort -z | xargs -0 sha256sum | sha256sum
+}
+
+# spoil_file KIND FILE
+spoil_file() {
+	local size
+
+	size=$(stat -c %s "$2")
+	case $1 in
+	empty) : >"$2" ;;
+	cut) truncate -s $((size / 2)) "$2" ;;
+	random) head -c $((size < 100000 ? size : 100000)) /dev/urandom >"$2" && truncate -s "$size" "$2" ;;
+	foreign) head -c 200000 "$DDBFS" >"$2" ;;
+	esac
+}
+
 mount_new
 it 'removes a damaged file, and a tree that holds one' removes_a_damaged_file
 it 'keeps what is in a directory whose record is damaged, and removes it' removes_a_damaged_directory
@@ -413,4 +511,7 @@ it 'sets aside beside a name that is taken' quarantine_spares_the_users_lost_and
 it 'refuses a damaged journal, and goes on without it when told so' journal_refuses_then_is_discarded
 it 'refuses an older database, and goes on with it when told so' old_database_is_refused_then_accepted
 it 'finds damage in what nobody reads, while it is mounted' scrub_finds_what_nobody_reads
+it 'answers EIO while the database is cut under it, and lives' database_is_cut_under_the_mount
+it 'leaves no core file with keys' no_core_holds_a_key
+it 'D6 refuses empty, cut, random and foreign files before the mount, and writes nothing' foreign_files_are_refused_before_the_mount
 done_testing
