@@ -17,7 +17,8 @@
 
 #define HELPERS_MAX 3u
 #define PIECES_MIN 4 /* below that, waking somebody takes longer */
-#define LATE_NS INT64_C(150000) /* several pieces: a helper that takes that long has lost its processor */
+#define LATE_NS \
+	INT64_C(150000) /* several pieces: a helper that takes that long has lost its processor */
 #define ALONE_MIN_NS INT64_C(50000000)
 #define ALONE_MAX_NS INT64_C(5000000000)
 

@@ -3,9 +3,11 @@
  * order, `check` finds nothing wrong afterwards: rows, guards, links, shadows,
  * batches and counters are what a recount says.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include "tests/lib/random.h"
@@ -14,6 +16,7 @@
 #define HISTORIES 6
 #define OPERATIONS 1500
 #define CHECK_EVERY 25
+#define CRASH_AFTER 10000
 #define DIRECTORIES_MAX 64
 #define NAMES 6
 
@@ -303,6 +306,14 @@ static void tell(void *data, const char *path, const char *text)
 		h->last, path, text);
 }
 
+static const char *crashed_path(const char *directory)
+{
+	static char path[4200];
+
+	snprintf(path, sizeof(path), "%s/crashed", directory);
+	return path;
+}
+
 static void check_now(struct history *h, unsigned operation)
 {
 	struct check_result result;
@@ -350,6 +361,44 @@ START_TEST(random_history_on_the_local_engine)
 }
 END_TEST
 
+/* S5: 10,000 operations, and the process ends without a word. */
+START_TEST(after_a_crash)
+{
+	struct history *h = calloc(1, sizeof(*h));
+	struct store_open_options options = { .credentials.passphrase = "p",
+					      .map_bytes = UINT64_C(256) << 20 };
+	struct store_open_report why = { 0 };
+	const char *directory = test_directory();
+	int status;
+	pid_t pid;
+
+	ck_assert_ptr_nonnull(h);
+	random_init(&h->random, 300);
+	fflush(NULL);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		/* A directory of the child's own would go with it. */
+		ck_assert_int_eq(setenv("DDBFS_TEST_TMP", directory, 1), 0);
+		test_tree_open(&h->tree, TEST_LOCAL);
+		ck_assert_int_eq(symlink(h->tree.path, crashed_path(directory)), 0);
+		h->directories[h->directories_count++] = KEY_ID_ROOT;
+		for (unsigned i = 0; i < CRASH_AFTER; i++)
+			do_any(h);
+		kill(getpid(), SIGKILL);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x", status);
+	test_clock_init(&h->tree.clock);
+	ck_assert_msg(store_open(crashed_path(directory), &options, &why, &h->tree.store) == 0,
+		      "%s", why.text);
+	h->last = "crash";
+	check_now(h, CRASH_AFTER);
+	ck_assert_int_eq(store_close(h->tree.store), 0);
+	free(h);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recount");
@@ -359,6 +408,7 @@ int main(void)
 	tcase_add_loop_test(c, random_history_in_memory, 0, HISTORIES);
 	tcase_add_loop_test(c, random_history_with_sealed_names, 0, HISTORIES / 2);
 	tcase_add_loop_test(c, random_history_on_the_local_engine, 0, HISTORIES / 2);
+	tcase_add_test(c, after_a_crash);
 	suite_add_tcase(suite, c);
 	return test_main(suite);
 }

@@ -32,7 +32,8 @@ static atomic_ullong done[16]; /* by each thread */
 /* Where others remove and rename what one has just looked up. */
 static void may_race(int result)
 {
-	static const int races[] = { 0, -ENOENT, -EEXIST, -ENOTEMPTY, -ESTALE, -EROFS, -ENOTDIR, -EISDIR };
+	static const int races[] = { 0,	      -ENOENT, -EEXIST,	 -ENOTEMPTY,
+				     -ESTALE, -EROFS,  -ENOTDIR, -EISDIR };
 
 	for (size_t i = 0; i < ARRAY_SIZE(races); i++)
 		if (result == races[i])
@@ -203,7 +204,8 @@ static void *restorer(void *data)
 
 		may_race(lifecycle_list(t.lifecycle, shared, NULL, take_entry, &o));
 		if (o.found && done[number] % 2)
-			may_race(lifecycle_restore(t.lifecycle, &t.root, &o.at, shared, "back", 0, NULL, NULL));
+			may_race(lifecycle_restore(t.lifecycle, &t.root, &o.at, shared, "back", 0,
+						   NULL, NULL));
 		else if (o.found)
 			may_race(lifecycle_purge(t.lifecycle, &t.root, &o.at, true));
 		if (done[number] % 8 == 3)
@@ -254,8 +256,8 @@ START_TEST(all_at_once)
 	must(store_checkpoint(t.store));
 	must(lifecycle_check(t.store, print_problem, NULL, NULL, &result));
 	ck_assert_uint_eq(result.problems, 0);
-	printf("# rounds of writers %llu %llu %llu, readers %llu %llu, the trash %llu, the disk %llu\n", done[0],
-	       done[1], done[2], done[3], done[4], done[5], done[6]);
+	printf("# rounds of writers %llu %llu %llu, readers %llu %llu, the trash %llu, the disk %llu\n",
+	       done[0], done[1], done[2], done[3], done[4], done[5], done[6]);
 	test_tree_reopen(&t);
 	test_consistent(&t);
 	test_tree_close(&t);
