@@ -20,6 +20,8 @@ static int may_purge(void *data, const struct place *at, const struct item *item
 {
 	struct job *j = data;
 
+	if (j->actor.uid == 0)
+		return 0;
 	return access_purge(j->control->namei, &j->actor, at, item);
 }
 

@@ -118,6 +118,7 @@ void job_batches(struct job *j);
 void job_clock_accept(struct job *j);
 void job_df(struct job *j);
 void job_empty(struct job *j);
+void job_history(struct job *j);
 void job_list(struct job *j);
 void job_policy(struct job *j);
 void job_restore(struct job *j);
@@ -130,6 +131,7 @@ void job_undo(struct job *j);
 bool job_flag(const struct job *j, const char *key);
 int64_t job_number(const struct job *j, const char *key);
 
+const char *job_type_name(uint32_t mode); /* "file", "directory", ... */
 /* {"items": n, "bytes": n} */
 json_t *job_amount(int64_t items, int64_t bytes);
 /* {"used", "free", "total", "reserve"}; NULL if the store cannot say. */

@@ -61,24 +61,6 @@ struct listing {
 
 /* ---- one row ---------------------------------------------------------------- */
 
-static const char *type_name(uint32_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return "file";
-	case S_IFDIR:
-		return "directory";
-	case S_IFLNK:
-		return "symlink";
-	case S_IFIFO:
-		return "fifo";
-	case S_IFSOCK:
-		return "socket";
-	default:
-		return "device";
-	}
-}
-
 static const char *cause_name(const struct found *f)
 {
 	static const char *const names[] = {
@@ -126,7 +108,7 @@ static void set_deletion(json_t *row, const struct found *f)
 
 static void say_row(struct listing *l, const struct pending *in, const struct found *f)
 {
-	json_t *row = json_pack("{ss sI sI ss sI}", "type", type_name(f->item.mode), "size",
+	json_t *row = json_pack("{ss sI sI ss sI}", "type", job_type_name(f->item.mode), "size",
 				(json_int_t)(S_ISREG(f->item.mode) ? f->item.size : 0),
 				"expires_at_ns", (json_int_t)f->expires_ns, "cause", cause_name(f),
 				"id", (json_int_t)f->item.id);

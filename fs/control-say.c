@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "fs/bytes.h"
@@ -213,6 +214,24 @@ void job_settle(struct job *j)
 {
 	if (j->control->host.settle)
 		j->control->host.settle(j->control->host.data);
+}
+
+const char *job_type_name(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	default:
+		return "device";
+	}
 }
 
 bool job_flag(const struct job *j, const char *key)

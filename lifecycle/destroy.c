@@ -14,7 +14,7 @@
 #include "lifecycle/damage.h"
 #include "lifecycle/internal.h"
 
-#define DESTROY_OPERATIONS 6 /* of one item, at the most */
+#define DESTROY_OPERATIONS 7 /* of one item, at the most */
 #define DESTROY_ROWS 64 /* read in one step */
 
 enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns)
@@ -131,7 +131,7 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 	int64_t size;
 	int result;
 
-	if (!step_has_room(l, step, DESTROY_OPERATIONS, 0) ||
+	if (!step_has_room(l, step, DESTROY_OPERATIONS, HISTORY_BYTES) ||
 	    (reference && step_has_item(step, item->id)))
 		return DESTROY_FLUSH;
 	if (reference) {
@@ -153,6 +153,10 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 	if (lifecycle_is_busy(l, item->id, reference && link.links_live ? at : NULL))
 		return -EBUSY;
 	add_name(step, l, at, item, cause);
+	if (step->entries) {
+		history_add(l, &step->t, at, item, reference ? &link : item, cause);
+		step->bytes += HISTORY_BYTES;
+	}
 	if (reference) {
 		step->bytes += item_bytes(&link);
 		add_link(&step->t, at, &link);
@@ -203,7 +207,7 @@ static int destroy_file_once(struct lifecycle *l, const struct place *at, const 
 static int destroy_decided(struct lifecycle *l, const struct place *at, const struct deletion *decided,
 			   enum item_counter cause, struct destroyed *total)
 {
-	_cleanup_(step_release) struct step step = { 0 };
+	_cleanup_(step_release) struct step step = { .entries = true };
 	struct store_retry retry = { 0 };
 	struct destroyed one;
 	int result;
@@ -415,6 +419,8 @@ static int empty_final(struct emptying *e, uint64_t id)
 		return result == -ENOENT ? 0 : result;
 	step_reset(&e->step);
 	final_add(e, &d);
+	if (e->depth == 1)
+		history_add(e->l, &e->step.t, &d.guard.at, &d.own, &d.own, e->cause);
 	if (d.guard.at.state == KEY_ACT)
 		result = final_add_parent(e, &d);
 	if (!result)

@@ -198,6 +198,7 @@ struct step {
 	size_t changed;
 	size_t capacity;
 	size_t bytes; /* about what the transaction holds */
+	bool entries; /* the files that it destroys are entries, each to be remembered */
 };
 
 void step_reset(struct step *step);
@@ -363,6 +364,17 @@ int destroy_is_held(struct lifecycle *l, const struct place *at, const struct it
 
 bool place_equal(const struct place *a, const struct place *b);
 
+/* ---- history.c ---------------------------------------------------------------------- */
+
+#define HISTORY_BYTES 1200 /* that one record adds to a transaction, at the most */
+
+/*
+ * Adds to `t`, which destroys it, what became of an entry; `file` is the item,
+ * or a reference's LINK. One operation. Lock held.
+ */
+void history_add(struct lifecycle *l, struct transaction *t, const struct place *at,
+		 const struct item *item, const struct item *file, enum item_counter cause);
+
 /* ---- purge.c ---------------------------------------------------------------------- */
 
 /* As lifecycle_purge, with a grace of its own; < 0: that of the policy. The lock is not held. */
@@ -494,6 +506,7 @@ struct lifecycle {
 	struct cap caps[CAPS]; /* by lock */
 	uint64_t cap_uses; /* by lock */
 	struct room room;
+	uint64_t history_number; /* of the last record, 0: not known yet; by lock */
 	struct watch watch;
 	struct sweeper sweeper;
 	struct scrub scrub;

@@ -340,7 +340,7 @@ struct empty_options {
 	int64_t deleted_before_ns; /* 0 = all there is now */
 	bool now; /* wait for no grace: destroy */
 	bool dry_run;
-	/* Whether the caller may purge this entry: checked for each top entry. NULL = all. */
+	/* Whether the caller may purge this item: asked of each top entry and all that goes with it. NULL = all. */
 	int (*allowed)(void *data, const struct place *at, const struct item *item);
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
@@ -469,6 +469,23 @@ struct usage {
  */
 int lifecycle_usage(struct lifecycle *l, uint64_t directory, int64_t due_before_ns,
 		    bool (*progress)(void *data, uint64_t done), void *data, struct usage *ret_usage);
+
+/* ---- history ------------------------------------------------------------ */
+
+#define HISTORY_MAX 4096 /* entries that were destroyed last and are remembered */
+
+struct gone {
+	enum item_counter cause; /* COUNTER_DESTROYED_... */
+	int64_t destroyed_ns, deleted_ns;
+	uint64_t size; /* of a file */
+	uint32_t mode;
+	uint32_t owner; /* of the item */
+	uint32_t uid; /* who deleted it */
+	char command[ITEM_COMMAND_MAX + 1];
+	const char *path; /* where it was deleted; of a long one the end, without its first '/' */
+};
+/* Newest first, until `row` returns true. Takes no lock. */
+int lifecycle_history(struct lifecycle *l, bool (*row)(void *data, const struct gone *gone), void *data);
 
 /* ---- facts -------------------------------------------------------------- */
 

@@ -291,7 +291,7 @@ static int sweep_due(struct sweep *w)
 
 int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *ret_result)
 {
-	struct sweep w = { .l = l, .budget = budget };
+	struct sweep w = { .l = l, .budget = budget, .step.entries = true };
 	struct sweep_result r = { 0 };
 	int64_t again_ns = ITEM_FOREVER;
 	int result = 0;

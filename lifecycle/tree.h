@@ -64,6 +64,7 @@ int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid);
 #define TREE_RECORD_TOPOLOGY 32
 #define TREE_RECORD_WATCH 33
 #define TREE_RECORD_SCRUB 34
+#define TREE_RECORD_GONE 35
 int tree_is_below(struct store *s, uint64_t directory, uint64_t ancestor, uint64_t *ret_version);
 void tree_put_topology(struct transaction *t, uint64_t version);
 

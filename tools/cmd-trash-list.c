@@ -5,13 +5,13 @@
  * lines come as they are found, so that the first is there at once.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
 #include "store/util.h"
 #include "tools/client.h"
+#include "tools/filters.h"
 #include "tools/print.h"
 #include "tools/table.h"
 #include "tools/units.h"
@@ -120,38 +120,6 @@ static void print_sorted(struct listing *l)
 		print_row(l, rows[i]);
 }
 
-static int parse_user(const struct arguments *a, json_t *request)
-{
-	const char *name = a->values[OPTION_BY];
-	const struct passwd *user = getpwnam(name);
-	int64_t uid;
-
-	if (user)
-		uid = user->pw_uid;
-	else if (!units_parse_number(name, &uid) || uid > UINT32_MAX) {
-		_cleanup_free_ char *quoted = print_quoted(name);
-
-		return cmd_fail(a, EXIT_USAGE, "--by %s: no such user; give a name or a uid", quoted);
-	}
-	json_object_set_new(request, "uid", json_integer(uid));
-	return EXIT_DONE;
-}
-
-/* The filters that the daemon applies. */
-static int put_filters(const struct arguments *a, json_t *request)
-{
-	int64_t number;
-
-	if (arguments_has(a, OPTION_SINCE) && units_parse_duration(a->values[OPTION_SINCE], &number))
-		json_object_set_new(request, "since_ns", json_integer(number));
-	if (arguments_has(a, OPTION_NAME))
-		bytes_to_json(request, "name", a->values[OPTION_NAME]);
-	if (arguments_has(a, OPTION_LIMIT) && !arguments_has(a, OPTION_SORT) &&
-	    units_parse_number(a->values[OPTION_LIMIT], &number))
-		json_object_set_new(request, "limit", json_integer(number));
-	return arguments_has(a, OPTION_BY) ? parse_user(a, request) : EXIT_DONE;
-}
-
 int cmd_trash_list(const struct arguments *a)
 {
 	struct listing l = { .sort = a->values[OPTION_SORT],
@@ -160,10 +128,13 @@ int cmd_trash_list(const struct arguments *a)
 	struct client_events events = { .what = "searching", .row = take_row, .data = &l };
 	struct client c;
 	json_t *request = json_pack("{ss}", "verb", "list");
-	int code = put_filters(a, request);
+	const char *path = NULL;
+	int code = filters_put(a, request);
 
 	if (code == EXIT_DONE)
-		code = client_open(a, arguments_operand(a, 0), true, &c);
+		code = filters_path(a, &path);
+	if (code == EXIT_DONE)
+		code = client_open(a, path, true, &c);
 	if (code != EXIT_DONE) {
 		json_decref(request);
 		return code;

@@ -79,6 +79,7 @@ enum option_id {
 	OPTION_SWAP,
 	OPTION_TO,
 	OPTION_TRASH_NAME,
+	OPTION_UNDER,
 	OPTION_COUNT
 };
 
@@ -175,6 +176,7 @@ int cmd_scrub(const struct arguments *a);
 int cmd_status(const struct arguments *a);
 int cmd_sweep(const struct arguments *a);
 int cmd_trash_empty(const struct arguments *a);
+int cmd_trash_history(const struct arguments *a);
 int cmd_trash_list(const struct arguments *a);
 int cmd_trash_restore(const struct arguments *a);
 int cmd_umount(const struct arguments *a);

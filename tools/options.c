@@ -77,6 +77,7 @@ const struct option option_table[OPTION_COUNT] = {
 	[OPTION_TO] = { "to", 0, OPTION_KIND_DIRECTORY, "DIR", "restore into DIR instead of where it was" },
 	[OPTION_TRASH_NAME] = { "trash-name", 0, OPTION_KIND_TEXT, "NAME",
 				"name of the trash in every directory" },
+	[OPTION_UNDER] = { "under", 0, OPTION_KIND_DIRECTORY, "DIR", "only what was in or below DIR" },
 };
 
 /*

@@ -235,6 +235,41 @@ facts_of_other_names() {
 	as $bob getfattr --only-values -n user.ddbfs.deleted_at pub/.trash/g >/dev/null
 }
 
+emptying_asks_all_the_way_down() {
+	chmod 755 .
+	mkdir -m 777 pub
+	as $alice bash -c 'mkdir -p pub/d/sub; echo alice >pub/d/sub/x; echo alice >pub/f'
+	apart as $alice rm -r pub/d
+	apart as $alice rm pub/f
+	as $bob mkdir -p pub/own/sub
+	apart as $bob rm -r pub/own
+	exits 3 as $bob "$DDBFS" trash empty --now --dry-run "$d/pub"
+	says 'would empty 2 entries'
+	exits 3 as $bob "$DDBFS" trash empty --now "$d/pub"
+	# As rm would: the file and his own tree, not what lies in directories he may not write.
+	says 'destroyed 2 entries'
+	says '1 entry was left'
+	lists pub/.trash d
+	content pub/.trash/d/sub/x alice
+	as $alice "$DDBFS" trash empty --now "$d/pub"
+	lists pub/.trash
+}
+
+given_away() {
+	chmod 755 .
+	mkdir -m 700 d
+	echo secret >d/secretname && rm d/secretname
+	chown $alice d
+	refused as $alice stat d/.trash/secretname
+	refused as $alice "$DDBFS" trash list "$d/d"
+	refused as $alice "$DDBFS" trash restore "$d/d/secretname"
+	# When nothing of that is left, what he deletes is his to see.
+	ddbfs trash empty --now d >/dev/null
+	as $alice bash -c 'echo own >d/f; rm d/f'
+	equal own "$(as $alice cat d/.trash/f)"
+	as $alice mv d/.trash/f d/f
+}
+
 mount_new -o allow_other
 chmod 755 "$mnt"
 it 'P1 a private file of a private directory, deleted: others cannot stat, list, open, restore or purge it' hidden_in_a_private_directory
@@ -249,6 +284,8 @@ it 'undo is of one'\''s own deletions' undo_is_ones_own
 it 'requests of the tool are allowed what the kernel would allow' control_is_checked
 it 'a restore puts a name only where its caller may, the way there included' way_back_is_checked
 it 'a restore replaces only what its caller may remove' replacing_is_checked
+it 'emptying asks the right to each directory that goes, as rm -r does' emptying_asks_all_the_way_down
+it 'a directory given to another user shows him nothing deleted before' given_away
 it 'a file tells nothing of its other names' facts_of_other_names
 it 'leaves a store that checks clean' check_clean -o allow_other
 done_testing

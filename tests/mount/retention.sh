@@ -27,7 +27,7 @@ two_seconds_and_an_hour() {
 	lists long/.trash f1 f2 f3 f4
 	# Destroyed: the space is back on the disk below.
 	ddbfs sweep . >/dev/null
-	smaller() { [ "$(du -s -B1 "$store" | cut -f1)" -lt $((used0 - 25000000)) ]; }
+	smaller() { [ "$(du -s -B1 "$store" | cut -f1)" -lt $((used0 - 20000000)) ]; }
 	within_seconds 20 smaller
 	used1=$(du -s -B1 "$store" | cut -f1)
 	echo "from $used0 to $used1 bytes"
@@ -203,6 +203,39 @@ versions_are_bounded() {
 	equal '15 16 17 18' "$(sort -n d/.trash/* | xargs)" 'the newest are kept'
 }
 
+what_became_of_it() {
+	mkdir -m 777 pub
+	mkdir d
+	ddbfs policy set d retention=1s
+	echo 1 >d/short && rm d/short
+	echo 2 >d/emptied
+	as $alice bash -c 'echo 3 >pub/hers'
+	rm pub/hers
+	ddbfs policy set pub trash_max_entries=1
+	sleep 1.2
+	ddbfs sweep . >/dev/null
+	rm d/emptied
+	ddbfs trash empty --now d >/dev/null
+	touch pub/x && apart rm pub/x
+	gone() { ddbfs trash history "$d" | grep -q hers; }
+	within_seconds 15 gone
+	ddbfs trash history "$d" >"$tmp/said"
+	says DESTROYED
+	equal 1 "$(grep -c "expired .* root *rm .*$d/d/short" "$tmp/said")" 'the one that expired'
+	equal 1 "$(grep -c "user .* $d/d/emptied" "$tmp/said")" 'the one that was emptied'
+	equal 1 "$(grep -c "evicted .* $d/pub/hers" "$tmp/said")" 'the one that was evicted'
+	# By its path, also when its directory is gone; filtered; as JSON.
+	rmdir d
+	ddbfs trash history --json "$d/d/short" >"$tmp/said"
+	jq -es 'length == 1 and .[0].why == "expired" and .[0].size == 2 and .[0].command == "rm"' "$tmp/said"
+	equal 2 "$(ddbfs trash history --json --under "$d" --name '*e*' --limit 2 | jq -s length)" 'filtered'
+	equal 0 "$(ddbfs trash history --json --by $bob "$d" | wc -l)" 'by nobody'
+	# P4: of what was hers she is told, of the others not.
+	as $alice "$DDBFS" trash history --json "$mnt" >"$tmp/said"
+	jq -es 'length == 1 and .[0].why == "evicted" and .[0].uid == 0' "$tmp/said"
+	equal 0 "$(as $bob "$DDBFS" trash history --json "$mnt" | wc -l)" "told to somebody else"
+}
+
 directory_waits_for_its_contents() {
 	# What went with a directory is due with it, not before: it is never shown with holes.
 	mkdir -p d/sub
@@ -248,6 +281,7 @@ it 'T5 a shorter retention counts for new deletions only' shortening_spares_old_
 it 'T5 --apply-existing makes old ones follow: dry run, hold, minimum, rights' applied_to_old_ones
 it 'protect and hold refuse what they promise to' protect_and_hold
 it 'F1 replaced versions of one name are bounded' versions_are_bounded
+it 'S2 P4 what was destroyed is told with its cause, to whom it concerns' what_became_of_it
 it 'a directory expires as a whole' directory_waits_for_its_contents
 it 'expiry goes on across remounts' survives_remounts
 it 'leaves a store that checks clean' check_clean
