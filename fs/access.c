@@ -9,6 +9,7 @@
 #include "fs/access.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,10 +128,96 @@ static int check_view(struct namei *n, const struct actor *actor, uint64_t direc
 	return result ? result : access_path(n, actor, directory);
 }
 
+/* Directories whose contents are still to be looked at. */
+struct contents {
+	uint64_t *ids;
+	size_t count, capacity;
+};
+
+static int contents_push(struct contents *c, uint64_t id)
+{
+	size_t capacity = c->capacity ? 2 * c->capacity : 16;
+	uint64_t *grown;
+
+	if (c->count == c->capacity) {
+		grown = reallocarray(c->ids, capacity, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		c->ids = grown;
+		c->capacity = capacity;
+	}
+	c->ids[c->count++] = id;
+	return 0;
+}
+
+/* What nobody sees any more goes without asking. */
+static bool is_gone(const struct item *item)
+{
+	return item->flags & ITEM_DELETION &&
+	       (item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED) ||
+		item->deletion.cause == ITEM_TEMPORARY);
+}
+
+static int check_row(struct namei *n, const struct actor *actor, const struct tree_directory *d,
+		     const struct store_row *row, struct contents *c)
+{
+	struct place at;
+	struct item item;
+	int result;
+
+	/* A mark of what is below, or damaged, which is check's to name. */
+	if (record_row_item(namei_store(n), row, &at, &item) || is_gone(&item))
+		return 0;
+	result = check_item(actor, &d->own, d->own.directory.trash_mask, W_OK | X_OK);
+	if (result == 0)
+		result = check_sticky_name(n, actor, &d->own, &item);
+	return result == 0 && S_ISDIR(item.mode) ? contents_push(c, item.id) : result;
+}
+
+static int check_directory(struct namei *n, const struct actor *actor, uint64_t id, struct contents *c)
+{
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	struct store_query query = { .attributes_only = true };
+	struct key next;
+	bool more = true;
+	int result = tree_load(namei_store(n), id, &d);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	key_range_directory(id, &query.range);
+	while (more && result == 0) {
+		_cleanup_(store_page_release) struct store_page page = { 0 };
+
+		result = store_query(namei_store(n), &query, &page);
+		for (size_t i = 0; i < page.count && result == 0; i++)
+			result = check_row(n, actor, &d, &page.rows[i], c);
+		more = page.more;
+		next = page.next;
+		query.after = &next;
+	}
+	return result;
+}
+
+/* A tree goes as rm -r would take it: name by name, out of each of its directories. */
+static int check_contents(struct namei *n, const struct actor *actor, uint64_t directory)
+{
+	struct contents c = { 0 };
+	int result = contents_push(&c, directory);
+
+	while (c.count && result == 0)
+		result = check_directory(n, actor, c.ids[--c.count], &c);
+	free(c.ids);
+	return result;
+}
+
 int access_purge(struct namei *n, const struct actor *actor, const struct place *at,
 		 const struct item *item)
 {
-	return check_view(n, actor, at->directory, item);
+	int result = check_view(n, actor, at->directory, item);
+
+	if (result || !S_ISDIR(item->mode) || actor->uid == 0)
+		return result;
+	return check_contents(n, actor, item->id);
 }
 
 /* To put a name into `directory`, in place of `victim` if there is one. */

@@ -17,7 +17,7 @@ int access_change(const struct actor *actor, const struct item *directory, const
 int access_path(struct namei *n, const struct actor *actor, uint64_t directory);
 /* As below, when it comes to be done: of what it replaces as well. Takes no lock. */
 int access_move(struct namei *n, const struct actor *actor, const struct restore_move *move);
-/* rename(2) out of the trash of at->directory, to `parent`; unlink(2) in it. With masks. 0, -EACCES, -EPERM. */
+/* rename(2) out of the trash of at->directory, to `parent`; unlink(2) in it, or rm -r, which asks in each directory below. With masks. 0, -EACCES, -EPERM. */
 int access_restore(struct namei *n, const struct actor *actor, const struct place *at,
 		   const struct item *item, uint64_t parent);
 int access_purge(struct namei *n, const struct actor *actor, const struct place *at,
