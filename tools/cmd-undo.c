@@ -229,6 +229,25 @@ static int parse_operands(const struct arguments *a, const char **ret_path, cons
 	return code;
 }
 
+/* What says how to undo says nothing of a list. */
+static int check_options(const struct arguments *a, const char *id)
+{
+	static const enum option_id undoing[] = { OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE,
+						  OPTION_ONLY, OPTION_DRY_RUN };
+
+	if (!arguments_has(a, OPTION_LIST))
+		return arguments_has(a, OPTION_ALL) ?
+			       cmd_fail(a, EXIT_USAGE, "--all: goes with --list only") :
+			       EXIT_DONE;
+	if (id)
+		return cmd_fail(a, EXIT_USAGE, "--list, %s: either list the batches or undo one", id);
+	for (unsigned i = 0; i < ARRAY_SIZE(undoing); i++)
+		if (arguments_has(a, undoing[i]))
+			return cmd_fail(a, EXIT_USAGE, "--list, --%s: exclude each other; give one",
+					option_table[undoing[i]].name);
+	return EXIT_DONE;
+}
+
 int cmd_undo(const struct arguments *a)
 {
 	const char *taken, *path, *id;
@@ -237,8 +256,8 @@ int cmd_undo(const struct arguments *a)
 
 	if (code == EXIT_DONE)
 		code = parse_operands(a, &path, &id);
-	if (code == EXIT_DONE && arguments_has(a, OPTION_ALL) && !arguments_has(a, OPTION_LIST))
-		code = cmd_fail(a, EXIT_USAGE, "--all: goes with --list only");
+	if (code == EXIT_DONE)
+		code = check_options(a, id);
 	if (code == EXIT_DONE)
 		code = client_open(a, path, true, &c);
 	if (code != EXIT_DONE)

@@ -38,6 +38,13 @@ options() {
 	# An abbreviation is no option: it could mean another one some day.
 	refuses 2 --re ddbfs undo --re
 	refuses 2 --replace ddbfs undo --rename --replace
+	# A list undoes nothing, so what says how to undo has no meaning beside it.
+	refuses 2 '--list, 1:' ddbfs undo --list 1
+	refuses 2 '--list, --skip' ddbfs undo --list --skip
+	refuses 2 '--list, --rename' ddbfs undo --rename --list
+	refuses 2 '--list, --replace' ddbfs undo --list --replace
+	refuses 2 '--list, --only' ddbfs undo --list --only f
+	refuses 2 '--list, --dry-run' ddbfs undo --list --dry-run
 	absent "$tmp/new"
 }
 
