@@ -177,14 +177,16 @@ const char *print_time(int64_t ns, char buffer[PRINT_TIME_MAX])
 
 const char *print_time_exact(int64_t ns, char buffer[PRINT_TIME_MAX])
 {
-	time_t seconds = ns / CLOCK_SECOND_NS;
+	/* Rounded down, also before 1970: the fraction counts onwards. */
+	int64_t fraction = (ns % CLOCK_SECOND_NS + CLOCK_SECOND_NS) % CLOCK_SECOND_NS;
+	time_t seconds = ns / CLOCK_SECOND_NS - (ns % CLOCK_SECOND_NS < 0);
 	char whole[PRINT_TIME_MAX - 16];
 	struct tm tm;
 
 	if (!gmtime_r(&seconds, &tm))
 		return "-";
 	strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buffer, PRINT_TIME_MAX, "%s.%09uZ", whole, (unsigned)(ns % CLOCK_SECOND_NS));
+	snprintf(buffer, PRINT_TIME_MAX, "%s.%09uZ", whole, (unsigned)fraction);
 	return buffer;
 }
 

@@ -93,6 +93,18 @@ START_TEST(times_have_their_zone)
 }
 END_TEST
 
+START_TEST(times_before_1970_are_exact_too)
+{
+	char b[PRINT_TIME_MAX];
+
+	ck_assert_str_eq(print_time_exact(0, b), "1970-01-01T00:00:00.000000000Z");
+	ck_assert_str_eq(print_time_exact(-1, b), "1969-12-31T23:59:59.999999999Z");
+	ck_assert_str_eq(print_time_exact(INT64_C(-1000000000), b), "1969-12-31T23:59:59.000000000Z");
+	ck_assert_str_eq(print_time_exact(INT64_C(-1500000000), b), "1969-12-31T23:59:58.500000000Z");
+	ck_assert_str_eq(print_time_exact(INT64_MIN, b), "1677-09-21T00:12:43.145224192Z");
+}
+END_TEST
+
 START_TEST(durations_have_two_units)
 {
 	char b[PRINT_TIME_MAX];
@@ -234,6 +246,7 @@ int main(void)
 	tcase_add_test(all, no_quoted_name_holds_a_control_character);
 	tcase_add_test(all, sizes_have_their_unit);
 	tcase_add_test(all, times_have_their_zone);
+	tcase_add_test(all, times_before_1970_are_exact_too);
 	tcase_add_test(all, durations_have_two_units);
 	tcase_add_test(all, numbers_and_durations_are_exact_or_refused);
 	tcase_add_test(all, bytes_survive_json);
