@@ -20,6 +20,7 @@ enum effect {
 	LOG,
 	PASSPHRASE_FILE,
 	KEY_FILE,
+	REMOUNT, /* refused, in words of its own */
 };
 
 struct mount_option {
@@ -63,6 +64,16 @@ static const struct mount_option table[] = {
 	{ "relatime", IGNORED, NULL },
 	{ "strictatime", IGNORED, NULL },
 	{ "nodiratime", IGNORED, NULL },
+	{ "diratime", IGNORED, NULL },
+	{ "norelatime", IGNORED, NULL },
+	{ "nostrictatime", IGNORED, NULL },
+	{ "lazytime", IGNORED, NULL },
+	{ "nolazytime", IGNORED, NULL },
+	{ "iversion", IGNORED, NULL },
+	{ "noiversion", IGNORED, NULL },
+	{ "mand", IGNORED, NULL },
+	{ "nomand", IGNORED, NULL },
+	{ "symfollow", IGNORED, NULL },
 	{ "defaults", IGNORED, NULL },
 	{ "auto", IGNORED, NULL },
 	{ "noauto", IGNORED, NULL },
@@ -79,6 +90,7 @@ static const struct mount_option table[] = {
 	{ "comment=", IGNORED, NULL },
 	{ "uhelper=", IGNORED, NULL },
 	{ "helper=", IGNORED, NULL },
+	{ "remount", REMOUNT, NULL },
 };
 
 /* The option that `text` ("name", "name=value") is, and its value. A wrong form of a known one (a value missing or too many): NULL too. */
@@ -164,6 +176,9 @@ static int apply(const struct arguments *a, const struct mount_option *option, c
 		return set_text(a, option->name, value, &o->passphrase_file);
 	case KEY_FILE:
 		return set_text(a, option->name, value, &o->key_file);
+	case REMOUNT:
+		return cmd_fail(a, EXIT_USAGE,
+				"-o remount: the options of a mount cannot be changed; unmount it with 'ddbfs umount', and mount it again with the new ones");
 	case IGNORED:
 		break;
 	}

@@ -2,8 +2,10 @@
  * mount-options.h - what follows `-o`, as mount(8) and fstab give it.
  *
  * Three kinds: those ddbfs understands itself, those of the kernel (handed on),
- * and those that concern only mount(8) or systemd (ignored: noauto, user,
- * _netdev, x-...). Anything else is named and refused.
+ * and those that are ignored, because they concern only mount(8) or systemd
+ * (noauto, user, _netdev, x-...) or change nothing here (lazytime, diratime,
+ * iversion, mand). Anything else is named and refused; so is what would be a
+ * promise not kept (nosymfollow, context=).
  */
 #ifndef TOOLS_MOUNT_OPTIONS_H
 #define TOOLS_MOUNT_OPTIONS_H

@@ -96,6 +96,7 @@ mount_options() {
 
 	mkdir -p "$m" && ddbfs init "$tmp/ostore" >/dev/null
 	refuses 2 frob ddbfs mount -o rw,frob "$tmp/ostore" "$m"
+	refuses 2 'ddbfs umount' ddbfs mount -o remount,ro "$tmp/ostore" "$m"
 	refuses 2 ro=1 ddbfs mount -o ro=1 "$tmp/ostore" "$m"
 	refuses 2 log ddbfs mount -o log= "$tmp/ostore" "$m"
 	refuses 2 fsname ddbfs mount -o fsname=x "$tmp/ostore" "$m"

@@ -185,6 +185,19 @@ START_TEST(mount_options_are_sorted_by_kind)
 }
 END_TEST
 
+/* mount(8), "Filesystem-independent mount options": what fstab may hold for any file system. */
+START_TEST(generic_mount_options_are_taken)
+{
+	static const char generic[] =
+		"async,atime,auto,comment=words,defaults,dev,diratime,dirsync,exec,group,iversion,lazytime,loud,"
+		"mand,_netdev,noatime,noauto,nodev,nodiratime,noexec,nofail,noiversion,nolazytime,nomand,"
+		"norelatime,nostrictatime,nosuid,nouser,owner,relatime,ro,rw,silent,strictatime,suid,symfollow,"
+		"sync,user,user=name,users,x-initrd.mount,X-mount.mkdir";
+
+	ck_assert_int_eq(parse_mount(generic), EXIT_DONE);
+}
+END_TEST
+
 START_TEST(the_last_of_ro_and_rw_counts)
 {
 	ck_assert_int_eq(parse_mount("ro"), EXIT_DONE);
@@ -198,8 +211,9 @@ END_TEST
 
 START_TEST(wrong_mount_options_are_refused)
 {
-	static const char *const wrong[] = { "frobnicate", "log", "log=", "ro=1", "fsname=x",
-					     "subtype=y",  "Ro",  "=x",	  "x" };
+	static const char *const wrong[] = { "frobnicate", "log",	 "log=",	"ro=1",
+					     "fsname=x",   "subtype=y",	 "Ro",		"=x",
+					     "x",	   "remount,ro", "nosymfollow", "context=x" };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++)
 		ck_assert_msg(parse_mount(wrong[i]) == EXIT_USAGE, "%s was taken", wrong[i]);
@@ -229,6 +243,7 @@ int main(void)
 	suite_add_tcase(suite, parser);
 	tcase_add_checked_fixture(mount, quiet, forget_mounting);
 	tcase_add_test(mount, mount_options_are_sorted_by_kind);
+	tcase_add_test(mount, generic_mount_options_are_taken);
 	tcase_add_test(mount, the_last_of_ro_and_rw_counts);
 	tcase_add_test(mount, wrong_mount_options_are_refused);
 	suite_add_tcase(suite, mount);
