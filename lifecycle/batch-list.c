@@ -201,17 +201,28 @@ static int prune_batch(struct lifecycle *l, const struct batch *batch)
 		return result < 0 ? result : 0;
 	key_batch(batch->uid, batch->seq, &key);
 	transaction_delete(&t, &key, STORE_IF_VERSION, batch->version);
-	return tree_commit(&t, l->store, STORE_RELEASING, NULL);
+	lifecycle_lock_background(l);
+	result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
+	lifecycle_unlock(l);
+	return result;
 }
 
+/*
+ * Looked at without the lock, which thousands of rows would hold up: whatever
+ * joins a batch that is closed puts its record, at another version.
+ */
 static int prune_page(struct lifecycle *l)
 {
 	struct batch_array a = { 0 };
 	struct key_range range;
-	struct key from = l->prune_from;
-	bool started = from.size != 0, more = false;
+	struct key from;
+	bool started, more = false;
 	int result;
 
+	lifecycle_lock(l);
+	from = l->prune_from;
+	lifecycle_unlock(l);
+	started = from.size != 0;
 	key_range_batches_all(&range);
 	result = read_page(l, &range, &from, &started, PRUNE_BATCHES, &a, &more);
 	for (size_t i = 0; i < a.count && !result; i++)
@@ -219,9 +230,11 @@ static int prune_page(struct lifecycle *l)
 	free(a.items);
 	if (result)
 		return result;
-	l->prune_from = from;
 	if (!more)
-		l->prune_from.size = 0;
+		from.size = 0;
+	lifecycle_lock(l);
+	l->prune_from = from;
+	lifecycle_unlock(l);
 	return 0;
 }
 

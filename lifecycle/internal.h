@@ -146,7 +146,7 @@ int batch_close_id(struct lifecycle *l, uint64_t seq);
 int batch_close_idle(struct lifecycle *l, bool all, int64_t *ret_next_boot_ns);
 /* Closes what a crash left open. */
 int batch_recover(struct lifecycle *l);
-/* Removes records of which no entry is left, a few at a time. */
+/* Removes records of which no entry is left, a few at a time. The lock is not held. */
 int batch_prune(struct lifecycle *l);
 /* Adds to `t` that `count` entries of a batch came back. 0, negative errno. */
 int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid, uint64_t seq,

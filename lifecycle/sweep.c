@@ -307,11 +307,8 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 	r.destroyed = w.total.items;
 	r.bytes = w.total.bytes;
 	r.more = !w.budget;
-	if (!result && r.destroyed) {
-		lifecycle_lock_background(l);
+	if (!result && r.destroyed)
 		result = batch_prune(l);
-		lifecycle_unlock(l);
-	}
 	if (!result)
 		result = next_due(l, r.paused ? 0 : w.now_ns, &r.next_due_ns);
 	if (w.busy)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 #
 # Batches: what one command, script or program deletes comes back by one undo.
+# DDBFS_UNDO_ENTRIES (2000): how many entries the undo has that is killed at ten points.
 # timeout: 600
 . "$(dirname "$0")/lib.sh"
 
