@@ -248,6 +248,43 @@ times_survive() {
 	equal "$(cut -d' ' -f1,3 <<<"$before")" "$(times | cut -d' ' -f1,3)" 'mtimes after undo'
 }
 
+# C7: a tree is moved out while its time runs out and the sweeper comes for it.
+restore_races_sweep() {
+	local round ahead=0 back=0 gone=0
+
+	settle
+	mkdir d
+	setfattr -n user.ddbfs.retention -v 30m d
+	for ((round = 0; round < 40; round++)); do
+		mkdir d/tree
+		echo one >d/tree/a
+		echo two >d/tree/b
+		apart rm -rf d/tree
+		clocks $((ahead + 1790)) $((ahead + 1790))
+		exists d/.trash/tree/a
+		(ddbfs sweep . >/dev/null; ddbfs sweep . >/dev/null) &
+		("$sys" rename d/.trash/tree "d/back$round" >"$tmp/renamed") &
+		ahead=$((ahead + 1801))
+		clocks $ahead $ahead
+		wait
+		if [ "$(cat "$tmp/renamed")" = ok ]; then
+			back=$((back + 1))
+			equal 'one two' "$(cat d/back$round/a d/back$round/b | xargs)" "what came back in round $round"
+			lists d/back$round a b
+		else
+			gone=$((gone + 1))
+			equal ENOENT "$(cat "$tmp/renamed")" 'the answer of a restore that came late'
+			absent d/back$round
+		fi
+		absent d/.trash/tree
+	done
+	echo "$back came back, $gone expired"
+	clocks $((ahead + 7200)) $((ahead + 7200))
+	ddbfs sweep . >/dev/null
+	lists d/.trash
+	equal $back "$(ls d | wc -l)" 'trees that came back'
+}
+
 retention_of() {
 	mkdir "$1"
 	setfattr -n user.ddbfs.retention -v "$1" "$1"
@@ -294,4 +331,10 @@ it 'T4 atime and mtime survive to the nanosecond, a tree'\''s directories too' t
 it 'T6 retention of 0, 1 s, 100 years and for ever is exact' exact_to_the_end
 clocks 0 0
 it 'leaves a store that checks clean' check_clean
+# The first store's own clock is a hundred years ahead by now.
+mount_down
+mount_new
+it 'C7 restore and sweep race at the expiry instant: each tree is back or gone, whole' restore_races_sweep
+clocks 0 0
+it 'leaves a store that checks clean, after the races too' check_clean
 done_testing
