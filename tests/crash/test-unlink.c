@@ -273,8 +273,8 @@ START_TEST(test_a_listing_that_stays_open)
 	unsigned items = number ? (unsigned)strtoul(number, NULL, 0) : 100000;
 	uint64_t usual = growth(items, false), beside = growth(items, true);
 
-	printf("# %u items deleted: the database grew by %lu MiB, beside an open listing by %lu MiB\n", items,
-	       usual >> 20, beside >> 20);
+	printf("# %u items deleted: the database grew by %lu MiB, beside an open listing by %lu MiB\n",
+	       items, usual >> 20, beside >> 20);
 	/* Its rows, what is reserved for them, and pages that are half full; and what checkpoints free is used again. */
 	ck_assert_uint_lt(beside, (uint64_t)items * 2500 + (16 << 20));
 	ck_assert_uint_lt(beside, usual + usual / 10 + (8 << 20));
