@@ -61,20 +61,10 @@ struct listing {
 
 /* ---- one row ---------------------------------------------------------------- */
 
+/* A live item of a deleted directory was not deleted itself. */
 static const char *cause_name(const struct found *f)
 {
-	static const char *const names[] = {
-		[ITEM_REMOVED] = "removed",	[ITEM_REPLACED] = "replaced",
-		[ITEM_EXPIRED] = "expired",	[ITEM_EVICTED] = "evicted",
-		[ITEM_TEMPORARY] = "temporary",
-	};
-	uint8_t cause = f->item.deletion.cause;
-
-	/* A live item of a deleted directory was not deleted itself. */
-	if (!(f->item.flags & ITEM_DELETION))
-		return "inside";
-	/* No readable record is without one. */
-	return cause < ARRAY_SIZE(names) && names[cause] ? names[cause] : "damaged";
+	return f->item.flags & ITEM_DELETION ? lifecycle_cause_word(f->item.deletion.cause) : "inside";
 }
 
 /* DIRECTORY/NAME, NULL for lack of memory. */

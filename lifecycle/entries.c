@@ -17,8 +17,7 @@
 #include <time.h>
 
 #include "lifecycle/damage.h"
-#include "lifecycle/lifecycle.h"
-#include "store/util.h"
+#include "lifecycle/internal.h"
 
 #define LIST_PAGE 256 /* rows of one query */
 
@@ -164,93 +163,12 @@ int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *r
 	return 0;
 }
 
-/* ---- names with a time -------------------------------------------------- */
-
-static const uint64_t units_ns[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
-				     10000,	 1000,	    100,      10,      1 };
-
-/* "name@2026-11-30T16:25:39.041Z" with `digits` (0 to 9) of fraction. */
-static void format_timed(const char *name, uint64_t seq, unsigned digits,
-			 char ret_shown[ENTRY_NAME_MAX + 1])
-{
-	time_t seconds = (time_t)(seq / units_ns[0]);
-	uint64_t fraction = seq % units_ns[0] / units_ns[digits];
-	char stamp[32];
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	if (digits)
-		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%s.%0*" PRIu64 "Z", name, stamp,
-			 (int)digits, fraction);
-	else
-		snprintf(ret_shown, ENTRY_NAME_MAX + 1, "%s@%sZ", name, stamp);
-}
-
-/* Splits such a name. The seqs it can mean are [*ret_from, *ret_to). */
-static bool parse_timed(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint64_t *ret_from,
-			uint64_t *ret_to)
-{
-	const char *at = strrchr(shown, '@');
-	size_t length = at ? (size_t)(at - shown) : 0;
-	unsigned digits = 0;
-	uint64_t fraction = 0;
-	char again[32];
-	struct tm tm = { 0 };
-	const char *end;
-	time_t seconds;
-
-	if (!length || length > KEY_NAME_MAX)
-		return false;
-	end = strptime(at + 1, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (!end)
-		return false;
-	seconds = timegm(&tm);
-	/*
-	 * Only the one spelling that format_timed uses: no other year of many digits, no 1-digit
-	 * month, no 61st second.
-	 */
-	if (seconds < 0 ||
-	    strftime(again, sizeof(again), "%Y-%m-%dT%H:%M:%S", &tm) != (size_t)(end - at - 1) ||
-	    memcmp(again, at + 1, (size_t)(end - at - 1)))
-		return false;
-	if (*end == '.') {
-		for (end++; *end >= '0' && *end <= '9' && digits < 9; end++, digits++)
-			fraction = fraction * 10 + (uint64_t)(*end - '0');
-		if (!digits)
-			return false;
-	}
-	if (strcmp(end, "Z"))
-		return false;
-	if (__builtin_mul_overflow((uint64_t)seconds, units_ns[0], ret_from) ||
-	    __builtin_add_overflow(*ret_from, fraction * units_ns[digits], ret_from) ||
-	    __builtin_add_overflow(*ret_from, units_ns[digits], ret_to) || *ret_to > INT64_MAX)
-		return false;
-	memcpy(ret_name, shown, length);
-	ret_name[length] = 0;
-	return true;
-}
-
 /*
  * Whether a listing shows something under exactly this name already: a deleted
  * item, or a live one inside a deleted directory.
  */
 static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory,
 			 const char *name, bool *ret_taken);
-
-/* The shortest fraction that tells `seq` from its neighbours (0 = none) of the same name. */
-static unsigned digits_needed(uint64_t seq, uint64_t newer, uint64_t older)
-{
-	static const unsigned steps[] = { 0, 3, 6 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		uint64_t unit = units_ns[steps[i]];
-
-		if (seq / unit != newer / unit && seq / unit != older / unit)
-			return steps[i];
-	}
-	return 9;
-}
 
 /* ---- single entries ------------------------------------------------------ */
 
@@ -387,7 +305,7 @@ static int find_timed(struct lifecycle *l, const struct container *around, uint6
 	struct item item;
 	int r;
 
-	if (!parse_timed(shown, from.name, &from.seq, &to.seq))
+	if (!entry_name_parse(shown, from.name, &from.seq, &to.seq))
 		return STORE_ABSENT;
 	damaged_unshow(store_codec(s), from.name, from.name);
 	memcpy(to.name, from.name, sizeof(to.name));
@@ -509,7 +427,7 @@ static void listing_row(struct listing *g, struct entry *e, const struct store_r
 /* Gives the entry its name: plain, or with its time. */
 static int listing_name(struct listing *g, struct entry *e, uint64_t older_seq)
 {
-	unsigned digits = digits_needed(e->at.seq, g->newer_seq, older_seq);
+	unsigned digits = entry_name_digits(e->at.seq, g->newer_seq, older_seq);
 	bool taken = false;
 	int r;
 
@@ -518,10 +436,10 @@ static int listing_name(struct listing *g, struct entry *e, uint64_t older_seq)
 		memcpy(e->shown, e->at.name, sizeof(e->at.name));
 		return 0;
 	}
-	format_timed(e->at.name, e->at.seq, digits, e->shown);
+	entry_name_format(e->at.name, e->at.seq, digits, e->shown);
 	r = literal_taken(g->l, &g->around, g->directory, e->shown, &taken);
 	if (!r && taken && digits < 9)
-		format_timed(e->at.name, e->at.seq, 9, e->shown);
+		entry_name_format(e->at.name, e->at.seq, 9, e->shown);
 	return r;
 }
 
@@ -604,7 +522,7 @@ static int listing_damaged(struct listing *g, const struct store_row *row)
 	damaged_show(&d.at, name);
 	r = entry_damaged(g->l, &g->around, &d, name, &e);
 	if (!r && d.at.state == KEY_DEL)
-		format_timed(name, d.at.seq, 9, e.shown);
+		entry_name_format(name, d.at.seq, 9, e.shown);
 	if (!r)
 		listing_row(g, &e, row);
 	return r == STORE_ABSENT ? 0 : r;
@@ -774,81 +692,4 @@ int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *af
 		r = listing_phase(&g, &range, after, KEY_KIND_SHADOW, KEY_ACT);
 	}
 	return r ? r : g.damaged && !g.stopped ? -EIO : 0;
-}
-
-/* ---- facts ---------------------------------------------------------------- */
-
-const char *const lifecycle_fact_names[] = {
-	POLICY_PREFIX_USER "deleted_at", POLICY_PREFIX_USER "expires_at",
-	POLICY_PREFIX_USER "deleted_by", POLICY_PREFIX_USER "origin",
-	POLICY_PREFIX_USER "batch",	 POLICY_PREFIX_USER "cause",
-	POLICY_PREFIX_USER "key",	 NULL,
-};
-
-static int format_time(int64_t ns, char *buffer, size_t size)
-{
-	time_t seconds = (time_t)(ns / CLOCK_SECOND_NS);
-	char stamp[32];
-	struct tm tm;
-
-	if (ns == ITEM_FOREVER)
-		return snprintf(buffer, size, "never");
-	gmtime_r(&seconds, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	return snprintf(buffer, size, "%s.%09" PRId64 "Z", stamp, ns % CLOCK_SECOND_NS);
-}
-
-const char *lifecycle_cause_word(uint8_t cause)
-{
-	switch (cause) {
-	case ITEM_REMOVED:
-		return "removed";
-	case ITEM_REPLACED:
-		return "replaced";
-	case ITEM_EXPIRED:
-		return "expired";
-	case ITEM_EVICTED:
-		return "evicted";
-	case ITEM_TEMPORARY:
-		return "temporary";
-	default:
-		return "unknown";
-	}
-}
-
-static int fact_origin(struct lifecycle *l, const struct entry *entry, char *buffer, size_t size)
-{
-	_cleanup_free_ char *path = NULL;
-	int r = tree_path(lifecycle_store(l), &entry->at, &path);
-
-	return r ? r : snprintf(buffer, size, "%s", path);
-}
-
-ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name,
-		       char *buffer, size_t size)
-{
-	const struct deletion *d = &entry->item.deletion;
-	int length = -ENODATA;
-
-	if (entry->shadow || entry->at.state != KEY_DEL ||
-	    strncmp(name, POLICY_PREFIX_USER, strlen(POLICY_PREFIX_USER)))
-		return -ENODATA;
-	name += strlen(POLICY_PREFIX_USER);
-	if (!strcmp(name, "deleted_at"))
-		length = format_time((int64_t)entry->at.seq, buffer, size);
-	else if (!strcmp(name, "expires_at"))
-		length = format_time(entry->expires_ns, buffer, size);
-	else if (!strcmp(name, "deleted_by"))
-		length = snprintf(buffer, size,
-				  "uid=%" PRIu32 " gid=%" PRIu32 " pid=%" PRIu32 " command=%s",
-				  d->uid, d->gid, d->pid, d->command);
-	else if (!strcmp(name, "origin"))
-		length = fact_origin(l, entry, buffer, size);
-	else if (!strcmp(name, "batch"))
-		length = snprintf(buffer, size, "%" PRIu64, d->batch);
-	else if (!strcmp(name, "cause"))
-		length = snprintf(buffer, size, "%s", lifecycle_cause_word(d->cause));
-	else if (!strcmp(name, "key"))
-		length = key_text(&entry->at, buffer, size);
-	return length >= 0 && (size_t)length >= size ? -ERANGE : length;
 }

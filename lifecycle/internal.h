@@ -364,6 +364,17 @@ int destroy_is_held(struct lifecycle *l, const struct place *at, const struct it
 
 bool place_equal(const struct place *a, const struct place *b);
 
+/* ---- entry-name.c: names with a time ------------------------------------------------- */
+
+/* "name@2026-11-30T16:25:39.041Z" with `digits` (0 to 9) of fraction. */
+void entry_name_format(const char *name, uint64_t seq, unsigned digits,
+		       char ret_shown[ENTRY_NAME_MAX + 1]);
+/* Splits such a name. The seqs it can mean are [*ret_from, *ret_to). */
+bool entry_name_parse(const char *shown, char ret_name[KEY_NAME_MAX + 1], uint64_t *ret_from,
+		      uint64_t *ret_to);
+/* The shortest fraction that tells `seq` from its neighbours (0 = none) of the same name. */
+unsigned entry_name_digits(uint64_t seq, uint64_t newer, uint64_t older);
+
 /* ---- history.c ---------------------------------------------------------------------- */
 
 #define HISTORY_BYTES 1200 /* that one record adds to a transaction, at the most */
