@@ -147,7 +147,6 @@ static int move_name(struct repair *r, const struct place *at, const struct item
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	_cleanup_(transaction_release) struct transaction t = { 0 };
-	_cleanup_free_ char *to_path = NULL;
 	char text[KEY_NAME_MAX + 64];
 	struct item item;
 	struct place to;
