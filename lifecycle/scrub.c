@@ -4,7 +4,6 @@
 #include "lifecycle/scrub.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 #define RATE (INT64_C(16) << 20) /* bytes a second */
 #define RATE_NOW (INT64_C(128) << 20)
 #define ROW_BYTES 1024 /* what an item counts as */
+#define PAUSE_NS 2000000
 #define ROWS 64 /* read at once */
 #define BLOCK (256 << 10)
 #define IOPRIO_IDLE (3 << 13)
@@ -65,9 +65,10 @@ static void load(struct lifecycle *l, struct scrub *s)
 	s->status.finished_ns = (int64_t)util_get_le64(p);
 	s->status.last_found = util_get_le64(p + 8);
 	s->status.found = util_get_le64(p + 16);
-	if (value.attrs_size > RECORD_SIZE && key_from_bytes(store_codec(l->store), value.attrs + RECORD_SIZE,
-							     value.attrs_size - RECORD_SIZE, &s->at))
-		s->at.size = 0;
+	/* Not a key itself, but where the next one is looked for. */
+	s->at.size = (uint16_t)util_min(value.attrs_size - RECORD_SIZE, (size_t)KEY_MAX);
+	s->at.partition_size = 0;
+	memcpy(s->at.bytes, value.attrs + RECORD_SIZE, s->at.size);
 }
 
 static void note(struct lifecycle *l, struct scrub *s)
@@ -111,12 +112,14 @@ static void wait_until(struct scrub *s, int64_t until_ns)
 			return;
 }
 
+/* Asked after each thousand rows of the index, a millisecond's work: leaves as much time to others, and more. */
 static bool is_stopped(void *data)
 {
 	struct scrub *s = data;
 	bool stop;
 
 	pthread_mutex_lock(&s->mutex);
+	wait_until(s, monotonic_ns() + PAUSE_NS);
 	stop = s->stop;
 	pthread_mutex_unlock(&s->mutex);
 	return stop;
@@ -331,11 +334,13 @@ static int pass(struct lifecycle *l, uint8_t *block)
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
+/*
+ * Of the disk's time it takes what is left over. Not of the processor's: requests
+ * would wait for the short locks it holds while it waits for its turn; what it
+ * takes there is bounded by its pace.
+ */
 static void be_idle(void)
 {
-	struct sched_param none = { 0 };
-
-	sched_setscheduler(0, SCHED_IDLE, &none);
 	syscall(SYS_ioprio_set, 1, 0, IOPRIO_IDLE);
 }
 
@@ -361,9 +366,10 @@ static void run(struct lifecycle *l, struct scrub *s, uint8_t *block)
 	result = pass(l, block);
 	pthread_mutex_lock(&s->mutex);
 	s->status.active = false;
+	/* One that failed goes on when it is looked at again. */
+	s->now = s->now && result == -EINTR;
 	if (!result) {
 		s->at.size = 0;
-		s->now = false;
 		s->status.finished_ns = store_now_ns(l->store);
 		s->status.last_found = s->status.found;
 	}

@@ -4,8 +4,8 @@
  * others need is in lifecycle.h.
  *
  * A pass verifies the index's structure, then reads every item and every byte
- * of every file, at a bounded rate and with the lowest priority for processor
- * and disk, without any lock. How far it came stands in META: a store that is
+ * of every file, at a bounded rate, with the lowest priority for the disk and
+ * without any lock. How far it came stands in META: a store that is
  * never mounted for long gets to its end all the same. Nothing is changed.
  */
 #ifndef LIFECYCLE_SCRUB_H

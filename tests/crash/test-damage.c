@@ -483,6 +483,27 @@ END_TEST
 
 /* ---- parts of different times --------------------------------------------------------- */
 
+/* `work`, which is refused for its journals, opens without them, and again. */
+static void assert_opens_without_journal(const char *what)
+{
+	struct store_open_options options = { .discard_journal = true };
+	struct store_open_report report = { 0 };
+	struct quarantine_hooks hooks = { .problem = count_problem };
+	struct check_result before, after;
+	struct store *s;
+	int result = store_open(work, &options, &report, &s);
+
+	ck_assert_msg(result == 0 && report.discarded, "%s: %d %s", what, result, report.text);
+	result = lifecycle_quarantine(s, &hooks, &before, &after);
+	ck_assert_msg(result == 0 && after.problems == 0, "%s: %d, %llu problems left", what,
+		      result, (unsigned long long)(result ? 0 : after.problems));
+	ck_assert_int_eq(store_close(s), 0);
+	options.discard_journal = false;
+	result = store_open(work, &options, &report, &s);
+	ck_assert_msg(result == 0, "%s, again: %d %s", what, result, report.text);
+	ck_assert_int_eq(store_close(s), 0);
+}
+
 /* The store as it is, and as it was: `work` becomes a mixture. */
 START_TEST(old_database_is_refused)
 {
@@ -498,6 +519,20 @@ START_TEST(old_database_is_refused)
 	files_copy_one(original, work, "journal.0");
 	files_copy_one(original, work, "journal.1");
 	ck_assert_int_eq(run_case(work, false, "journals older than the database"), OUTCOME_REFUSED);
+	assert_opens_without_journal("journals older than the database");
+	files_copy(newer, work);
+	files_copy_one(original, work, "data.mdb");
+	assert_opens_without_journal("a database older than the journals");
+	files_copy(newer, work);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *journal = i ? "journal.1" : "journal.0";
+		uint64_t size = files_find(&files, journal)->size;
+
+		files_truncate(work, journal, 0);
+		files_truncate(work, journal, size);
+	}
+	ck_assert_int_eq(run_case(work, false, "two empty journals"), OUTCOME_REFUSED);
+	assert_opens_without_journal("two empty journals");
 	files_remove(newer);
 }
 END_TEST
