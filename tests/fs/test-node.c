@@ -396,7 +396,7 @@ static size_t allocated(void)
 /* A tree walk leaves a node of every file: 200 bytes each, with a name of 20. */
 START_TEST(nodes_are_small)
 {
-	size_t before = allocated(), bytes, count = 100000;
+	size_t before = allocated(), bytes, count = 20000;
 	char name[32];
 
 	for (size_t i = 0; i < count; i++) {

@@ -473,12 +473,12 @@ static long index_resident_kb(void)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
 	bool inside = false;
-	char line[512];
+	char line[512], permission;
 	long kb = 0, n;
 
 	ck_assert_ptr_nonnull(f);
 	while (fgets(line, sizeof(line), f)) {
-		if (strchr(line, '-') && strchr(line, '/'))
+		if (sscanf(line, "%*x-%*x %c", &permission) == 1)
 			inside = strstr(line, "/data.mdb") != NULL;
 		else if (inside && sscanf(line, "Rss: %ld", &n) == 1)
 			kb += n;
