@@ -79,8 +79,16 @@ bool ops_moved(struct fs *fs, struct node *node)
 	       before.state != node->at.state || strcmp(before.name, node->at.name) != 0;
 }
 
+/* A change is in the store before it is in the node table; its lock is held until it is in both. */
+static void wait_for_change(struct fs *fs)
+{
+	lifecycle_lock(fs->lifecycle);
+	lifecycle_unlock(fs->lifecycle);
+}
+
 int ops_load(struct fs *fs, struct node *node, bool attributes_only, struct inode *ret_inode)
 {
+	bool waited = false;
 	int result = -ESTALE;
 
 	if (node->lost)
@@ -93,8 +101,13 @@ int ops_load(struct fs *fs, struct node *node, bool attributes_only, struct inod
 			inode_release(ret_inode);
 		if (result < 0 && result != -ENOENT)
 			return result;
-		if (!ops_moved(fs, node))
+		if (ops_moved(fs, node))
+			continue;
+		if (waited || node->lost)
 			break;
+		wait_for_change(fs);
+		waited = true;
+		ops_moved(fs, node);
 	}
 	return -ESTALE;
 }

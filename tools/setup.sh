@@ -55,7 +55,8 @@ build_packages=(
 )
 try_packages=(rsync)
 test_packages=(
-	acl attr e2fsprogs git inotify-tools jq patch procps rsync sqlite3 util-linux vim-tiny
+	acl attr e2fsprogs fio git inotify-tools jq lld patch procps redis-tools rsync sqlite3
+	stress-ng unzip util-linux vim-tiny zip
 )
 
 # Installs those of the named packages that are missing.

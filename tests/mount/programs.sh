@@ -183,6 +183,107 @@ archives_and_copies() {
 	mkdir m && mv s m/ && mv m n && content <(head -n 1 n/s) n1
 }
 
+# A program in two parts and their link map, by each linker that is here: the same bytes as on another file system.
+linkers() {
+	local linker n=0 where
+
+	need cc
+	printf 'int part(void); int main(void) { return part() - 42; }\n' >main.c
+	printf 'int table[100000] = { 1 }; int part(void) { return table[0] + 41; }\n' >part.c
+	mkdir "$tmp/link"
+	for linker in bfd gold lld; do
+		command -v ld.$linker >/dev/null || continue
+		n=$((n + 1))
+		for where in . "$tmp/link"; do
+			cc -fuse-ld=$linker -Wl,--build-id=none -o $where/$linker main.c part.c
+			$where/$linker
+		done
+		cmp $linker "$tmp/link/$linker"
+		cp $linker copy
+		cmp copy "$tmp/link/$linker"
+		# Again over what is there, as a build does.
+		cc -fuse-ld=$linker -Wl,--build-id=none -o $linker main.c part.c
+		cmp $linker "$tmp/link/$linker"
+	done
+	rm -r "$tmp/link"
+	[ $n -gt 0 ] || skip 'no linker here'
+	ar rcs lib.a main.c part.c
+	equal 'main.c part.c' "$(ar t lib.a | xargs)" 'members of an archive'
+}
+
+zip_archives() {
+	need zip unzip
+	mkdir -p tree/sub
+	gives ok make tree/sub 100 500
+	ln -s sub/f1 tree/link
+	chmod 640 tree/sub/f2
+	zip -qry t.zip tree
+	unzip -tq t.zip
+	mkdir out
+	unzip -q t.zip -d out
+	same_tree tree out/tree --omit-dir-times --no-times
+	zip -qd t.zip 'tree/sub/f5*'
+	unzip -tq t.zip
+	# The archive before the last change was replaced by rename.
+	unzip -tq .trash/t.zip
+}
+
+debian_packages() {
+	need dpkg-deb
+	mkdir -p p/DEBIAN p/usr/share/doc/thing p/etc
+	printf 'Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: thing\n' >p/DEBIAN/control
+	gives ok make p/usr/share/doc/thing 50 3000
+	ln -s ../usr p/etc/usr
+	chmod 4755 p/usr/share/doc/thing/f1
+	dpkg-deb -b p thing.deb >/dev/null
+	dpkg -x thing.deb out
+	rm -r p/DEBIAN
+	same_tree p out --omit-dir-times
+	dpkg -x thing.deb out
+	same_tree p out --omit-dir-times
+}
+
+flock_users() {
+	local p i
+
+	echo 0 >n
+	for p in 1 2 3 4 5 6; do
+		(for ((i = 0; i < 20; i++)); do
+			flock lock bash -c 'read -r v <n; echo $((v + 1)) >n'
+		done) &
+	done
+	wait
+	content n 120
+	flock -n lock true
+	(flock 9 && ! flock -n lock true) 9>lock
+}
+
+# Compiled and linked by meson and ninja, then changed, cleaned, and built again.
+meson_builds() {
+	local i
+
+	need meson ninja cc
+	mkdir p
+	printf "project('p', 'c')\nexecutable('p', 'main.c', %s)\n" "$(printf "'f%d.c'," {1..20})" >p/meson.build
+	echo 'int f20(void); int main(void) { return f20(); }' >p/main.c
+	echo 'int f1(void) { return 0; }' >p/f1.c
+	for ((i = 2; i <= 20; i++)); do
+		echo "int f$((i - 1))(void); int f$i(void) { return f$((i - 1))(); }" >p/f$i.c
+	done
+	meson setup p/build p >/dev/null
+	ninja -C p/build >/dev/null
+	p/build/p
+	equal 'ninja: no work to do.' "$(ninja -C p/build | tail -n 1)" 'a second build'
+	echo 'int f1(void) { return 3; }' >p/f1.c
+	ninja -C p/build | grep -q '^\[2/2\]'
+	equal 3 "$(p/build/p || echo $?)" 'what it returns'
+	apart ninja -C p/build -t clean >/dev/null
+	absent p/build/p
+	# Objects that lived under a minute and were made by others are in the trash all the same.
+	ddbfs undo >/dev/null
+	equal 'ninja: no work to do.' "$(ninja -C p/build | tail -n 1)" 'a build after undo'
+}
+
 mount_new
 it 'git: clone, commit, rebase, gc, worktree, fsck, and its objects back from the trash' git_repository
 it 'tar out and in: the same tree' tar_out_and_in
@@ -193,5 +294,10 @@ it 'npm: install, ci, rm -rf node_modules and undo' node_packages
 it 'find, du, ls, cp, chmod, chown and rm over whole trees' walkers
 it 'inotifywait sees changes' watching
 it 'gzip, split, dd, cp, install, sort and sed' archives_and_copies
+it 'ld.bfd, gold and lld link the same bytes as elsewhere' linkers
+it 'zip and unzip, also of what a change replaced' zip_archives
+it 'dpkg -x unpacks a package, twice' debian_packages
+it 'flock: six processes count together' flock_users
+it 'meson and ninja build, build again after a change, and after clean and undo' meson_builds
 it 'leaves a store that checks clean' check_clean
 done_testing
