@@ -69,8 +69,8 @@ static bool say_gone(void *data, const struct gone *g)
 		return true;
 	if (!is_wanted(h, g))
 		return false;
-	row = json_pack("{sI ss sI sI ss sI}", "destroyed_at_ns", (json_int_t)g->destroyed_ns, "why",
-			why(g->cause), "deleted_at_ns", (json_int_t)g->deleted_ns, "uid",
+	row = json_pack("{sI ss sI sI ss sI}", "destroyed_at_ns", (json_int_t)g->destroyed_ns,
+			"why", why(g->cause), "deleted_at_ns", (json_int_t)g->deleted_ns, "uid",
 			(json_int_t)g->uid, "type", job_type_name(g->mode), "size", (json_int_t)g->size);
 	bytes_to_json(row, "command", g->command);
 	bytes_to_json(row, "path", g->path);

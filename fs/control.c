@@ -21,10 +21,10 @@ static const struct {
 	const char *name;
 	void (*run)(struct job *j);
 } verbs[] = {
-	{ "apply", job_apply },	  { "batches", job_batches }, { "clock-accept", job_clock_accept },
-	{ "df", job_df },	  { "empty", job_empty },     { "history", job_history },
-	{ "list", job_list },	  { "policy", job_policy },   { "restore", job_restore },
-	{ "scrub", job_scrub },	  { "status", job_status },   { "sweep", job_sweep },
+	{ "apply", job_apply }, { "batches", job_batches }, { "clock-accept", job_clock_accept },
+	{ "df", job_df },	{ "empty", job_empty },	    { "history", job_history },
+	{ "list", job_list },	{ "policy", job_policy },   { "restore", job_restore },
+	{ "scrub", job_scrub }, { "status", job_status },   { "sweep", job_sweep },
 	{ "undo", job_undo },
 };
 

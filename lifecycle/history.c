@@ -87,7 +87,8 @@ struct numbered {
 };
 
 /* Calls `row` for every record there is, in the order of slots. */
-static int each_record(struct lifecycle *l, bool (*row)(void *data, const struct numbered *record), void *data)
+static int each_record(struct lifecycle *l, bool (*row)(void *data, const struct numbered *record),
+		       void *data)
 {
 	struct store_query query = { .attributes_only = true };
 	struct key next;

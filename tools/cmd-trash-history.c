@@ -12,8 +12,8 @@
 #include "tools/table.h"
 
 static const struct table_column columns[] = {
-	{ "DESTROYED", false }, { "WHY", false },     { "DELETED", false }, { "BY", false },
-	{ "COMMAND", false },	{ "SIZE", true },     { "PATH", false },
+	{ "DESTROYED", false }, { "WHY", false }, { "DELETED", false }, { "BY", false },
+	{ "COMMAND", false },	{ "SIZE", true }, { "PATH", false },
 };
 
 struct history {
@@ -50,18 +50,19 @@ static void print_row(void *data, json_t *row)
 	shown = *inner == '/' ? client_shown(h->client, inner) : print_format(".../%s", inner);
 	path = print_quoted(shown);
 	by = print_quoted(command);
-	table_row(&h->table,
-		  (const char *[]){
-			  print_time(json_integer_value(json_object_get(row, "destroyed_at_ns")), destroyed),
-			  text(row, "why"),
-			  print_time(json_integer_value(json_object_get(row, "deleted_at_ns")), deleted),
-			  print_user(&h->user, (uint32_t)json_integer_value(json_object_get(row, "uid"))),
-			  by,
-			  !strcmp(text(row, "type"), "directory") ?
-				  "dir" :
-				  print_size((uint64_t)json_integer_value(json_object_get(row, "size")), size),
-			  path,
-		  });
+	table_row(
+		&h->table,
+		(const char *[]){
+			print_time(json_integer_value(json_object_get(row, "destroyed_at_ns")), destroyed),
+			text(row, "why"),
+			print_time(json_integer_value(json_object_get(row, "deleted_at_ns")), deleted),
+			print_user(&h->user, (uint32_t)json_integer_value(json_object_get(row, "uid"))),
+			by,
+			!strcmp(text(row, "type"), "directory") ?
+				"dir" :
+				print_size((uint64_t)json_integer_value(json_object_get(row, "size")), size),
+			path,
+		});
 }
 
 int cmd_trash_history(const struct arguments *a)
