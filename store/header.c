@@ -188,8 +188,9 @@ int header_decode(const uint8_t *bytes, size_t size, struct header *ret_header,
 		return fault(ret_fault, STORE_DAMAGED, format, "does not match its checksum");
 	if (format > KEYRING_FORMAT)
 		return fault(ret_fault, STORE_TOO_NEW, format, "was made by a later version");
-	if (format != KEYRING_FORMAT || !decode_body(bytes, size, ret_header))
+	if (format < KEYRING_FORMAT_OLDEST || !decode_body(bytes, size, ret_header))
 		return fault(ret_fault, STORE_DAMAGED, format, "holds values that no version writes");
+	ret_header->format = format;
 	return 0;
 }
 

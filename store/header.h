@@ -50,6 +50,7 @@ struct header_slot {
 };
 
 struct header {
+	unsigned format; /* as read; header_encode writes today's */
 	uint8_t store_id[KEYRING_STORE_ID_SIZE];
 	uint64_t journal_bytes;
 	bool sealed_names;

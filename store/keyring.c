@@ -329,6 +329,7 @@ static void fill(const struct header *header, const struct secrets *secrets, str
 	ret_keyring->memory_locked = sodium_mlock(ret_keyring, sizeof(*ret_keyring)) == 0;
 	memcpy(ret_keyring->store_id, header->store_id, sizeof(ret_keyring->store_id));
 	memcpy(ret_keyring->trash_name, header->trash_name, sizeof(ret_keyring->trash_name));
+	ret_keyring->format = header->format;
 	ret_keyring->sealed_names = header->sealed_names;
 	ret_keyring->journal_bytes = header->journal_bytes;
 	for (int use = 1; use < SEAL_USES; use++)
@@ -360,7 +361,7 @@ static int header_from_options(const struct store_create_options *o, struct head
 {
 	const char *trash_name = o->trash_name ? o->trash_name : ".trash";
 	uint64_t journal = o->journal_bytes ? o->journal_bytes : JOURNAL_BYTES_DEFAULT;
-	struct header header = { .slots_count = 1 };
+	struct header header = { .format = KEYRING_FORMAT, .slots_count = 1 };
 
 	header.slots[0].kind = credentials_kind(&o->credentials);
 	if (!header_trash_name_valid(trash_name) || journal < HEADER_JOURNAL_MIN ||
@@ -510,6 +511,31 @@ int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 		result = keyring_commit(dir_fd);
 	if (result == 0 && replace)
 		plain_wipe(dir_fd, KEYRING_LOCAL_KEY, SEAL_KEY_SIZE);
+	return result;
+}
+
+int keyring_upgrade(int dir_fd, struct keyring *k)
+{
+	_cleanup_free_ struct header_file *file = NULL;
+	const struct seal_key *mac_key = &k->keys[SEAL_HEADER];
+	int result;
+
+	if (k->format == KEYRING_FORMAT)
+		return 0;
+	file = malloc(sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	result = read_header(dir_fd, file, NULL);
+	if (result == 0 && !header_authentic(file->bytes, file->size, mac_key))
+		result = STORE_DAMAGED;
+	if (result > 0)
+		return -EIO; /* it was whole when it was opened */
+	if (result == 0)
+		result = write_header(dir_fd, &file->header, mac_key);
+	if (result == 0)
+		result = keyring_commit(dir_fd);
+	if (result == 0)
+		k->format = KEYRING_FORMAT;
 	return result;
 }
 

@@ -21,7 +21,8 @@
 #include "store/seal.h"
 #include "store/store.h"
 
-#define KEYRING_FORMAT 1 /* the format this program writes and the newest it reads */
+#define KEYRING_FORMAT 2 /* the format this program writes and the newest it reads */
+#define KEYRING_FORMAT_OLDEST 1 /* all since are subsets of the newest: see keyring_upgrade */
 #define KEYRING_STORE_ID_SIZE 16
 #define KEYRING_TRASH_NAME_MAX STORE_TRASH_NAME_MAX
 #define KEYRING_PASSPHRASE_MAX 1024
@@ -36,6 +37,7 @@
 /* Holds secrets and is locked in memory where it stands: not to be copied or moved while filled. */
 struct keyring {
 	uint8_t store_id[KEYRING_STORE_ID_SIZE];
+	unsigned format; /* of the header as it was read */
 	struct seal_key keys[SEAL_USES]; /* [use]; wiped by keyring_release */
 	bool sealed_names;
 	char trash_name[KEYRING_TRASH_NAME_MAX + 1];
@@ -67,6 +69,12 @@ int keyring_open(int dir_fd, const struct store_credentials *credentials,
 int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 		   const struct store_credentials *new_credentials, bool replace,
 		   struct store_open_report *ret_report);
+/*
+ * Has the header of an opened store say the format that this program writes,
+ * durably, before anything of it is written that an older program does not
+ * know. 0 or a negative errno; nothing to do for a store of today's format.
+ */
+int keyring_upgrade(int dir_fd, struct keyring *k);
 void keyring_release(struct keyring *k); /* wipes; takes NULL */
 
 #endif

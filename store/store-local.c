@@ -203,7 +203,10 @@ static int open_engine(struct store *s, int dir_fd, const struct store_open_opti
 	result = engine_local_open(dir_fd, &s->keyring, options, report, &s->engine);
 	if (result)
 		return result;
-	result = store_start(s, !options->read_only);
+	if (!options->read_only)
+		result = keyring_upgrade(dir_fd, &s->keyring);
+	if (!result)
+		result = store_start(s, !options->read_only);
 	if (!result)
 		return 0;
 	s->engine->ops->close(s->engine);

@@ -1,7 +1,8 @@
 /*
- * test-golden.c - stores that were made when this format was new must open for
- * ever. Two lie in tests/data/format-v1: one that was closed, and one whose last
- * changes stand in the journal only; both with a passphrase and sealed names.
+ * test-golden.c - stores that were made when their format was new must open for
+ * ever. Two of each format lie in tests/data/format-vN: one that was closed, and
+ * one whose last changes stand in the journal only; both with a passphrase and
+ * sealed names. Opened for writing, they are of today's format.
  *
  *     test-golden --make DIRECTORY     makes them anew: only before a release,
  *                                      or beside the old ones for a new format
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "lifecycle/lifecycle.h"
+#include "store/keyring.h"
+#include "store/util.h"
 #include "tests/crash/files.h"
 #include "tests/crash/sample.h"
 #include "tests/lib/test.h"
@@ -38,16 +41,33 @@ static void check_open(const char *path, bool read_only)
 	ck_assert_int_eq(store_close(s), 0);
 }
 
+/* As FORMAT.md has it: bytes 8 to 11. */
+static unsigned header_format(const char *store)
+{
+	uint8_t bytes[12];
+	char path[4200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/header", store);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+	fclose(file);
+	return util_get_le32(bytes + 8);
+}
+
 /* Opened, written to, and opened again. */
-static void check_golden(const char *name)
+static void check_golden(unsigned format, const char *name)
 {
 	char golden[4096], work[4096];
 
-	snprintf(golden, sizeof(golden), "%s/%s", GOLDEN_DIRECTORY, name);
+	snprintf(golden, sizeof(golden), "%s/format-v%u/%s", GOLDEN_DIRECTORY, format, name);
 	snprintf(work, sizeof(work), "%s/work", test_directory());
 	files_copy(golden, work);
 	check_open(work, true);
+	ck_assert_uint_eq(header_format(work), format);
 	check_open(work, false);
+	ck_assert_uint_eq(header_format(work), KEYRING_FORMAT);
 	sample_change(&sample_golden, work);
 	check_open(work, false);
 	files_remove(work);
@@ -55,13 +75,13 @@ static void check_golden(const char *name)
 
 START_TEST(closed_store_opens)
 {
-	check_golden("closed");
+	check_golden((unsigned)_i, "closed");
 }
 END_TEST
 
 START_TEST(killed_store_opens)
 {
-	check_golden("killed");
+	check_golden((unsigned)_i, "killed");
 }
 END_TEST
 
@@ -73,7 +93,7 @@ START_TEST(passphrase_is_asked_for)
 	char work[4096];
 
 	snprintf(work, sizeof(work), "%s/work", test_directory());
-	files_copy(GOLDEN_DIRECTORY "/closed", work);
+	files_copy(GOLDEN_DIRECTORY "/format-v1/closed", work);
 	ck_assert_int_eq(sample_open(&wrong, work, true, &report, &s), STORE_WRONG_KEY);
 	files_remove(work);
 }
@@ -104,8 +124,8 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	tcase_set_timeout(c, 60);
-	tcase_add_test(c, closed_store_opens);
-	tcase_add_test(c, killed_store_opens);
+	tcase_add_loop_test(c, closed_store_opens, KEYRING_FORMAT_OLDEST, KEYRING_FORMAT + 1);
+	tcase_add_loop_test(c, killed_store_opens, KEYRING_FORMAT_OLDEST, KEYRING_FORMAT + 1);
 	tcase_add_test(c, passphrase_is_asked_for);
 	suite_add_tcase(suite, c);
 	return test_main(suite);
