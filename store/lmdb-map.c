@@ -13,14 +13,20 @@
 
 #include "store/lmdb-internal.h"
 
-/* LMDB does not tell where its mapping is; the kernel does. */
+/*
+ * LMDB does not tell where its mapping is; the kernel does. Numbers of files
+ * repeat on other file systems, and what was changed in a private mapping, a
+ * library's data for instance, would be lost: only shared ones are let go.
+ */
 static void unmap_pages(const char *line, ino_t inode, uint64_t bytes)
 {
 	uintptr_t start, end;
 	uint64_t number;
+	char shared;
 
-	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %" SCNu64, &start, &end, &number) != 3 ||
-	    number != inode)
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*3c%c %*s %*s %" SCNu64, &start, &end, &shared,
+		   &number) != 4 ||
+	    shared != 's' || number != inode)
 		return;
 	(void)madvise((void *)start, util_min(end - start, (uintptr_t)bytes), MADV_DONTNEED);
 }
