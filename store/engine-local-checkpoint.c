@@ -433,6 +433,9 @@ int local_checkpoint_replayed(struct engine_local *e)
 		r = local_anchor(e, false);
 	else if (r == 0)
 		r = turn_and_anchor(e);
+	/* A discarded journal of another database: the next opening would take it for the log's older part. */
+	if (r == 0 && journal_has_later(e->journal))
+		r = turn_and_anchor(e);
 	if (r == 0)
 		r = sync_journals(e);
 	refresh_space(e);

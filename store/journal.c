@@ -149,6 +149,13 @@ uint64_t journal_base_seq(const struct journal *j)
 	return j->files[j->current].use.base_seq;
 }
 
+bool journal_has_later(const struct journal *j)
+{
+	const struct journal_file *other = &j->files[!j->current];
+
+	return other->valid && other->use.base_seq > journal_base_seq(j);
+}
+
 int journal_turn(struct journal *j, uint64_t base_seq)
 {
 	/* A current use that begins beyond never counted: it is replaced, or the log would have a gap before it for good. */

@@ -51,6 +51,8 @@ void journal_close(struct journal *j); /* takes NULL */
 unsigned journal_current(const struct journal *j);
 /* The transaction before the first of the current file. */
 uint64_t journal_base_seq(const struct journal *j);
+/* Whether the other file has a use that begins after the current one: none of this log. */
+bool journal_has_later(const struct journal *j);
 /*
  * Begins a new use, whose first record will be base_seq + 1: of the other file; or,
  * where the log was cut before the current one begins, of that. 0 or negative errno.
