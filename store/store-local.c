@@ -216,11 +216,13 @@ static int open_engine(struct store *s, int dir_fd, const struct store_open_opti
 	return STORE_DAMAGED;
 }
 
-/* What ended the last use of it, if that was no ordinary end. Told once. */
+/* What ended the last use of it, if that was no ordinary end. Told once; by the next opening where this one has more to tell. */
 static void tell_last_words(int dir_fd, bool read_only, struct store_open_report *report)
 {
 	char words[120];
 
+	if (report->discarded)
+		return;
 	last_words_read(dir_fd, words, sizeof(words));
 	if (!words[0])
 		return;

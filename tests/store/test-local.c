@@ -487,9 +487,24 @@ static long index_resident_kb(void)
 	return kb;
 }
 
+static uint8_t *map_privately(const char *name)
+{
+	char file[4300];
+	uint8_t *map;
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	fd = open(file, O_RDONLY);
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	ck_assert(map != MAP_FAILED);
+	close(fd);
+	return map;
+}
+
 START_TEST(test_memory_is_given_back_when_nothing_is_read)
 {
 	char name[16], text[1024];
+	uint8_t *private;
 	struct store *s;
 	unsigned tries;
 
@@ -497,6 +512,8 @@ START_TEST(test_memory_is_given_back_when_nothing_is_read)
 	text[sizeof(text) - 1] = '\0';
 	make_store(32 << 20);
 	s = open_store();
+	private = map_privately("data.mdb");
+	private[4000] = 77;
 	for (unsigned n = 0; n < 3000; n++) {
 		snprintf(name, sizeof(name), "f%u", n);
 		ck_assert_int_eq(put_text(s, name, text), 0);
@@ -511,6 +528,9 @@ START_TEST(test_memory_is_given_back_when_nothing_is_read)
 		usleep(100000);
 	ck_assert_int_lt(tries, 600);
 	ck_assert(text_is(s, "f7", text));
+	/* A mapping that only looks like the index's (numbers of files repeat on other file systems) keeps what was changed in it. */
+	ck_assert_uint_eq(private[4000], 77);
+	munmap(private, 4096);
 	ck_assert_int_eq(store_close(s), 0);
 }
 END_TEST
@@ -671,6 +691,51 @@ START_TEST(test_an_older_database_is_refused)
 }
 END_TEST
 
+static void put_and_sync(struct store *s)
+{
+	ck_assert_int_eq(put_text(s, "b", "new"), 0);
+	ck_assert_int_eq(store_sync(s), 0);
+}
+
+/* Neither journal counts any more, not even the one that no change was written to since. */
+START_TEST(test_a_discarded_journal_does_not_come_back)
+{
+	struct store *s;
+
+	make_store(1 << 20);
+	change_and_close(1);
+	run("cp data.mdb ../old.mdb");
+	change_and_close(3);
+	run("cp ../old.mdb data.mdb");
+	in_killed_process(put_and_sync, &(struct store_open_options){ .discard_journal = true });
+	s = open_store();
+	ck_assert(text_is(s, "b", "new"));
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
+START_TEST(test_what_was_discarded_is_told_whatever_else_there_is_to_tell)
+{
+	struct store_open_report report = { 0 };
+	struct store *s;
+
+	make_store(1 << 20);
+	change_and_close(1);
+	run("cp data.mdb ../old.mdb");
+	change_and_close(3);
+	run("cp ../old.mdb data.mdb && echo 'a sync failed' > stopped");
+	ck_assert_int_eq(store_open(path, &(struct store_open_options){ .discard_journal = true },
+				    &report, &s),
+			 0);
+	ck_assert(report.discarded);
+	ck_assert_msg(strstr(report.text, "discarded-1"), "%s", report.text);
+	ck_assert_int_eq(store_close(s), 0);
+	ck_assert_int_eq(store_open(path, &(struct store_open_options){ 0 }, &report, &s), 0);
+	ck_assert_msg(strstr(report.text, "a sync failed"), "%s", report.text);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
 START_TEST(test_older_journals_are_refused)
 {
 	make_store(1 << 20);
@@ -782,6 +847,8 @@ int main(void)
 	tcase_add_test(t, test_a_conflict_leaves_no_chunks);
 	tcase_add_test(t, test_a_crash_leaves_no_chunks_of_nobody);
 	tcase_add_test(t, test_an_older_database_is_refused);
+	tcase_add_test(t, test_a_discarded_journal_does_not_come_back);
+	tcase_add_test(t, test_what_was_discarded_is_told_whatever_else_there_is_to_tell);
 	tcase_add_test(t, test_older_journals_are_refused);
 	tcase_add_test(t, test_damage_to_what_was_durable_is_refused);
 	tcase_add_test(t, test_a_bad_record_that_was_not_durable_ends_the_log);
