@@ -366,9 +366,9 @@ scrub_finds_what_nobody_reads() {
 	mkdir -p "$d"
 	cd "$d"
 	head -c 6000000 /dev/urandom >unread
-	echo text >read
+	echo text >"read"
 	ddbfs status . >"$tmp/said"
-	says scrub
+	says "scrub"
 	cd /
 	remount
 	segment=$(largest_segment)

@@ -12,7 +12,7 @@ preload=$DDBFS_TESTS_BUILD/tests/mount/fail-sync.so
 # A daemon in the foreground, so that its exit code can be seen: $daemon, its words in $tmp/daemon.log.
 mount_failing() {
 	LD_PRELOAD=$preload ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
-		"$DDBFS" mount --foreground "$@" "$store" "$mnt" >"$tmp/daemon.log" 2>&1 </dev/null &
+		"$DDBFS" mount --foreground "$store" "$mnt" >"$tmp/daemon.log" 2>&1 </dev/null &
 	daemon=$!
 	within_seconds 30 mounted
 }

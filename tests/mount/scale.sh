@@ -65,8 +65,9 @@ milliseconds() {
 	echo $(((${EPOCHREALTIME/./} - start) / 1000))
 }
 
+# What the daemon has allocated: pages of the index that it reads are the kernel's to drop.
 resident() {
-	awk '/^VmRSS/ { print $2 }' "/proc/$(daemon_pid)/status"
+	awk '/^RssAnon/ { print $2 }' "/proc/$(daemon_pid)/status"
 }
 
 forget() {
