@@ -17,11 +17,13 @@ struct client {
 	struct mount mount;
 	char *inner; /* the path that was asked about, from the file system's root */
 	int fd;
+	int beat; /* watch.h; the process's, not the client's */
 };
 
 /*
  * Finds the mount that `path` (NULL: the working directory) is in and opens its
- * control file. `follow`: whether the last name of the path may be a symbolic
+ * control file. From here on a child process goes on, watched (watch.h): a mount
+ * that hangs is given up after WATCH_FIRST_SECONDS. `follow`: whether the last name of the path may be a symbolic
  * link to be followed. EXIT_DONE, or said and EXIT_NOT_FOUND, EXIT_FAILED.
  */
 int client_open(const struct arguments *a, const char *path, bool follow, struct client *ret_client);
@@ -39,7 +41,8 @@ struct client_events {
 
 /*
  * Sends a request ({"verb": ...}; taken over) and hands on the rows. A first
- * SIGINT cancels the job, which then ends in a state that its result says.
+ * SIGINT cancels the job, which then ends in a state that its result says; where
+ * the daemon does not answer any more, or at a second one, the watcher ends it.
  * The job's exit code, its error said; *ret_result (may be NULL) is then a new
  * reference, or NULL.
  */
