@@ -203,13 +203,7 @@ static void print_fish(const char *text)
 /* The condition under which a command's options are offered. */
 static void print_fish_condition(const struct command *c)
 {
-	const char *blank = strchr(c->name, ' ');
-
-	if (blank)
-		printf(" -n '__fish_seen_subcommand_from %.*s; and __fish_seen_subcommand_from %s'",
-		       (int)(blank - c->name), c->name, blank + 1);
-	else
-		printf(" -n '__fish_seen_subcommand_from %s'", c->name);
+	printf(" -n '__ddbfs_verb %s'", c->name);
 }
 
 static void print_fish_option(const struct command *c, enum option_id id)
@@ -237,7 +231,23 @@ static void print_fish_option(const struct command *c, enum option_id id)
 
 static void generate_fish(void)
 {
-	fputs("# Completions of ddbfs for fish. Made from the program's own table.\n", stdout);
+	/* By their place: "undo" after "help", or as the name of a file, is no verb. */
+	fputs("# Completions of ddbfs for fish. Made from the program's own table.\n"
+	      "function __ddbfs_verb\n"
+	      "	set -l words (commandline -opc)\n"
+	      "	set -l last (math (count $argv) + 1)\n"
+	      "	test (count $words) -ge $last\n"
+	      "	and test \"$words[2..$last]\" = \"$argv\"\n"
+	      "end\n"
+	      "function __ddbfs_first\n"
+	      "	set -l words (commandline -opc)\n"
+	      "	test (count $words) -eq (math (count $argv) + 1)\n"
+	      "	and test \"$words[2..]\" = \"$argv\"\n"
+	      "end\n",
+	      stdout);
+	fputs("complete -c ddbfs -f -n '__ddbfs_first help' -a '", stdout);
+	print_words(NULL);
+	fputs("'\n", stdout);
 	for (size_t i = 0; i < command_table_count; i++) {
 		const struct command *c = &command_table[i];
 		const char *blank = strchr(c->name, ' ');
@@ -246,8 +256,8 @@ static void generate_fish(void)
 			continue;
 		fputs("complete -c ddbfs -f", stdout);
 		if (blank)
-			printf(" -n '__fish_seen_subcommand_from %.*s' -a %s",
-			       (int)(blank - c->name), c->name, blank + 1);
+			printf(" -n '__ddbfs_first %.*s' -a %s", (int)(blank - c->name), c->name,
+			       blank + 1);
 		else
 			printf(" -n __fish_use_subcommand -a %s", c->name);
 		fputs(" -d ", stdout);

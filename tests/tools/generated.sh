@@ -87,6 +87,22 @@ completes_blanks() {
 	return $status
 }
 
+# Only where fish is installed; that conditions go by place is seen without.
+fish_completes() {
+	local script
+
+	"$ddbfs" generate fish | grep -q "^complete.*-n '__ddbfs_verb undo' .*-l dry-run" || return 1
+	! "$ddbfs" generate fish | grep -q __fish_seen_subcommand_from || return 1
+	command -v fish || return 0
+	script=$(mktemp) && "$ddbfs" generate fish >"$script"
+	[ -z "$(fish -c "source $script; complete -C'ddbfs help undo --'")" ] &&
+		[ "$(fish -c "source $script; complete -C'ddbfs trash restore --repl'" | cut -f1)" = --replace ] &&
+		[ "$(fish -c "source $script; complete -C'ddbfs help und'" | cut -f1)" = undo ]
+	set -- $?
+	rm -f "$script"
+	return "$1"
+}
+
 ok 'every verb is in the manual' every_verb_is_in_the_manual
 ok 'every verb has help, by --help and by help' every_verb_has_help
 ok 'the manual is scdoc' manual_is_scdoc
@@ -97,5 +113,6 @@ ok 'values complete' completes 'ordered' ddbfs init --names o
 ok 'the hidden verb stays hidden' completes '' ddbfs gen
 ok 'the verbs of help complete' completes 'umount undo' ddbfs help u
 ok 'a name with blanks is one word' completes_blanks
+ok 'fish offers the options of the verb, and none after help' fish_completes
 echo "1..$number"
 exit $((failures > 0))
