@@ -493,9 +493,9 @@ int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 	_cleanup_(secrets_free_p) struct secrets *secrets = NULL;
 	_cleanup_free_ struct header_file *file = malloc(sizeof(*file));
 	const struct header_slot *opened;
-	int result = store_check_credentials(new_credentials, ret_report);
+	int result = new_credentials ? store_check_credentials(new_credentials, ret_report) : 0;
 
-	if (result == 0 && credentials_kind(new_credentials) == HEADER_SLOT_LOCAL)
+	if (result == 0 && new_credentials && credentials_kind(new_credentials) == HEADER_SLOT_LOCAL)
 		result = -EINVAL;
 	if (result < 0)
 		return result;
@@ -503,6 +503,8 @@ int keyring_change(int dir_fd, const struct store_credentials *old_credentials,
 	if (!file || !secrets)
 		return -ENOMEM;
 	result = open_header(dir_fd, old_credentials, file, secrets, &opened, ret_report);
+	if (!new_credentials)
+		return result;
 	if (result == 0)
 		result = add_slot(dir_fd, &file->header, opened, secrets, new_credentials, replace);
 	if (result == 0)

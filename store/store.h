@@ -321,7 +321,8 @@ int store_check_credentials(const struct store_credentials *credentials,
 /*
  * Adds a slot for the new credentials, of which one must be given; removes all
  * others if `replace`. 0; one of store_open_error; -E2BIG if all slots are taken;
- * or another negative errno. `ret_report` may be NULL.
+ * or another negative errno. `ret_report` may be NULL. `new_credentials` NULL:
+ * changes nothing, but says whether the old ones open it.
  */
 int store_change_key(const char *path, const struct store_credentials *old_credentials,
 		     const struct store_credentials *new_credentials, bool replace,

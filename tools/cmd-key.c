@@ -9,26 +9,25 @@
 #include "tools/print.h"
 #include "tools/words.h"
 
-/* A locked store asks, once, if nothing was given. */
-static int change(const struct arguments *a, struct credentials *old, const struct credentials *new,
-		  bool replace)
+/* A locked store asks, once, if nothing was given. `new` NULL: only looks whether it opens. */
+static int change(const struct arguments *a, struct credentials *old,
+		  const struct store_credentials *new, bool replace)
 {
 	struct store_open_report report = { 0 };
 	char words[WORDS_MAX];
-	int result = store_change_key(a->operands[0], &old->store, &new->store, replace, &report);
+	int result = store_change_key(a->operands[0], &old->store, new, replace, &report);
 
 	if (result == STORE_WRONG_KEY && !old->given) {
 		int code = credentials_ask(a, old);
 
 		if (code != EXIT_DONE)
 			return code;
-		result = store_change_key(a->operands[0], &old->store, &new->store, replace, &report);
+		result = store_change_key(a->operands[0], &old->store, new, replace, &report);
 	}
 	if (result == -E2BIG)
 		return cmd_fail(a, EXIT_FAILED, "all key slots are taken; 'ddbfs key replace' frees them");
 	if (result)
 		return cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words);
-	puts(replace ? "the store opens with the new key only" : "the store opens with the new key too");
 	return EXIT_DONE;
 }
 
@@ -39,13 +38,19 @@ static int change_key(const struct arguments *a, bool replace)
 
 	if (code == EXIT_DONE)
 		code = credentials_read(a, CREDENTIALS_PRESENT, false, &old);
+	/* The old passphrase is asked for first. */
+	if (code == EXIT_DONE && arguments_has(a, OPTION_NEW_PASSPHRASE) && !old.given)
+		code = change(a, &old, NULL, false);
 	if (code == EXIT_DONE)
 		code = credentials_read(a, CREDENTIALS_NEW, true, &new);
 	if (code == EXIT_DONE && !new.given)
 		code = cmd_fail(a, EXIT_USAGE,
 				"no new key; give --new-passphrase, --new-passphrase-file, --new-passphrase-fd or --new-key-file");
 	if (code == EXIT_DONE)
-		code = change(a, &old, &new, replace);
+		code = change(a, &old, &new.store, replace);
+	if (code == EXIT_DONE)
+		puts(replace ? "the store opens with the new key only" :
+			       "the store opens with the new key too");
 	credentials_release(&old);
 	credentials_release(&new);
 	return code;

@@ -96,7 +96,7 @@ on_a_terminal() {
 	absent "$tmp/twice"
 	answering "'$DDBFS' check '$tmp/asked'" typed
 	grep -q clean "$tmp/shown"
-	answering "'$DDBFS' key add --new-passphrase '$tmp/asked'" next next typed
+	answering "'$DDBFS' key add --new-passphrase '$tmp/asked'" typed next next
 	answering "'$DDBFS' check '$tmp/asked'" next
 	rm -rf "$tmp/asked"
 }
