@@ -42,8 +42,8 @@ static size_t value_on(const char *path, const char *prefix, const char *name, c
 	return (size_t)size;
 }
 
-/* The nearest directory from `path` up to the mount point that sets `name`. NULL: none. */
-static char *setter(const struct client *c, const char *name, char value[VALUE_MAX])
+/* The nearest directory from `path` up to the mount point that sets `name` with that prefix. NULL: none. */
+static char *setter(const struct client *c, const char *prefix, const char *name, char value[VALUE_MAX])
 {
 	_cleanup_free_ char *inner = strdup(c->inner);
 
@@ -51,14 +51,50 @@ static char *setter(const struct client *c, const char *name, char value[VALUE_M
 		_cleanup_free_ char *path = client_shown(c, inner);
 		char *slash = strrchr(inner, '/');
 
-		if (value_on(path, POLICY_PREFIX_USER, name, value) ||
-		    value_on(path, POLICY_PREFIX_TRUSTED, name, value))
+		if (value_on(path, prefix, name, value))
 			return util_steal(path);
 		if (!inner[1])
 			break;
 		slash[slash == inner] = '\0';
 	}
 	return NULL;
+}
+
+static int64_t number_in_force(const json_t *result, const char *name)
+{
+	_cleanup_free_ char *key_ns = print_format("%s_ns", name);
+	const json_t *time = json_object_get(result, key_ns), *value = json_object_get(result, name);
+
+	return time		      ? json_integer_value(time) :
+	       json_is_boolean(value) ? json_is_true(value) :
+					json_integer_value(value);
+}
+
+/* Of a policy in which this alone was set, any value. */
+static bool is_in_force(const json_t *result, const char *prefix, const char *name, const char *value)
+{
+	_cleanup_free_ char *full = print_format("%s%s", prefix, name);
+	struct policy p = { 0 };
+
+	if (lifecycle_policy_parse(full, value, strlen(value), &p, NULL) < 0)
+		return false;
+	return number_in_force(result, name) ==
+	       (p.retention_ns | p.temporary_ns | p.grace_ns | (int64_t)p.trash_max |
+		(int64_t)p.trash_max_entries | (int64_t)p.low_space | p.versions | p.protect | p.hold);
+}
+
+/* Who set what is in force: the owner of a directory, or root, whose minimum goes before a lesser value. */
+static char *decider(const struct client *c, const json_t *result, const char *name, char value[VALUE_MAX])
+{
+	char least[VALUE_MAX] = "";
+	_cleanup_free_ char *user = setter(c, POLICY_PREFIX_USER, name, value);
+	_cleanup_free_ char *root = setter(c, POLICY_PREFIX_TRUSTED, name, least);
+
+	if (!root || (user && is_in_force(result, POLICY_PREFIX_USER, name, value)) ||
+	    !is_in_force(result, POLICY_PREFIX_TRUSTED, name, least))
+		return util_steal(user);
+	memcpy(value, least, VALUE_MAX);
+	return util_steal(root);
 }
 
 static char *in_force(const json_t *result, const char *name)
@@ -92,7 +128,7 @@ static void print_policies(const struct client *c, json_t *result)
 		return;
 	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
 		char value[VALUE_MAX] = "";
-		_cleanup_free_ char *where = setter(c, names[i], value);
+		_cleanup_free_ char *where = decider(c, result, names[i], value);
 		_cleanup_free_ char *force = in_force(result, names[i]);
 		_cleanup_free_ char *quoted = where ? print_quoted(where) : print_format("(default)");
 		_cleanup_free_ char *set = where ? print_quoted(value) : print_format("-");
@@ -147,6 +183,11 @@ static int fail_attribute(const struct arguments *a, const char *path, const cha
 	_cleanup_free_ char *quoted = print_quoted(path);
 
 	switch (error) {
+	case ENOTCONN:
+	case ECONNABORTED:
+		return cmd_fail(a, EXIT_FAILED,
+				"%s: in a mount whose daemon is dead; unmount it with 'ddbfs umount' and mount it again",
+				quoted);
 	case EPERM:
 	case EACCES:
 		return cmd_fail(

@@ -166,6 +166,12 @@ applied_to_old_ones() {
 	ddbfs policy set d retention=0 --apply-existing >"$tmp/said"
 	says '1 sooner'
 	exists d/held/.trash/f
+	# ... and is what is shown as set, where it decides.
+	ddbfs policy show d >"$tmp/said"
+	grep -q '^retention *2 y *2y ' "$tmp/said" || fail "$(cat "$tmp/said")"
+	ddbfs policy set d retention=3y
+	ddbfs policy show d >"$tmp/said"
+	grep -q '^retention *3 y *3y ' "$tmp/said" || fail "$(cat "$tmp/said")"
 }
 
 protect_and_hold() {
