@@ -30,6 +30,7 @@ struct listing {
 	bool json;
 	uint64_t count;
 	int64_t limit; /* -1: none */
+	bool lost; /* no memory for a row */
 };
 
 static int64_t integer(const json_t *row, const char *key)
@@ -88,7 +89,7 @@ static void take_row(void *data, json_t *row)
 	struct listing *l = data;
 
 	if (l->sort)
-		json_array_append(l->rows, row);
+		l->lost = json_array_append(l->rows, row) < 0 || l->lost;
 	else
 		print_row(l, row);
 }
@@ -106,18 +107,19 @@ static int compare(const void *one, const void *other, void *sort)
 	return difference < 0 ? -1 : difference > 0;
 }
 
-static void print_sorted(struct listing *l)
+static int print_sorted(struct listing *l)
 {
 	size_t count = json_array_size(l->rows);
 	_cleanup_free_ json_t **rows = calloc(count + 1, sizeof(json_t *));
 
-	if (!rows)
-		return;
+	if (!rows || l->lost)
+		return cmd_fail(l->client->arguments, EXIT_FAILED, "out of memory");
 	for (size_t i = 0; i < count; i++)
 		rows[i] = json_array_get(l->rows, i);
 	qsort_r(rows, count, sizeof(json_t *), compare, (void *)(uintptr_t)l->sort);
 	for (size_t i = 0; i < count; i++)
 		print_row(l, rows[i]);
+	return EXIT_DONE;
 }
 
 int cmd_trash_list(const struct arguments *a)
@@ -129,7 +131,7 @@ int cmd_trash_list(const struct arguments *a)
 	struct client c;
 	json_t *request = json_pack("{ss}", "verb", "list");
 	const char *path = NULL;
-	int code = filters_put(a, request);
+	int code = filters_put(a, request), sorted;
 
 	if (code == EXIT_DONE)
 		code = filters_path(a, &path);
@@ -148,7 +150,8 @@ int cmd_trash_list(const struct arguments *a)
 		code = cmd_fail(a, EXIT_FAILED, "out of memory");
 	else
 		code = client_call(&c, request, &events, NULL);
-	print_sorted(&l);
+	sorted = print_sorted(&l);
+	code = code == EXIT_DONE ? sorted : code;
 	table_finish(&l.table);
 	if (code == EXIT_DONE && !l.json && !l.count && l.limit != 0)
 		puts("nothing in the trash here");
