@@ -208,8 +208,7 @@ static struct engine_local *engine_new(const struct keyring *keys, const struct 
 int local_damaged(struct store_open_report *report, const char *what)
 {
 	snprintf(report->text, sizeof(report->text),
-		 "%s; nothing was changed: restore the store from a backup, or copy it and run `ddbfs check`",
-		 what);
+		 "%s; nothing was changed: restore the store from a backup", what);
 	return STORE_DAMAGED;
 }
 
