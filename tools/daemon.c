@@ -19,6 +19,7 @@
 #include "tools/mounts.h"
 #include "tools/print.h"
 #include "tools/progress.h"
+#include "tools/unmounting.h"
 
 #define WAIT_MS 200
 #define STOP_TRIES 25
@@ -116,9 +117,6 @@ static int open_store(struct daemon *d, struct store **ret_store)
 		return 0;
 	}
 	d->report.code = words_open(d->plan->store, result, &report, d->report.words);
-	if (d->report.code == EXIT_DAMAGE)
-		strncat(d->report.words, "; 'ddbfs check' may say more",
-			WORDS_MAX - strlen(d->report.words) - 1);
 	return result;
 }
 
@@ -257,15 +255,38 @@ static int died(pid_t pid, struct report *r)
 	return EXIT_FAILED;
 }
 
-/* It sees SIGTERM once it has opened the store, which may take its time; what it does until then may end anywhere. */
-static int stop(pid_t pid, struct report *r)
+static bool ends(pid_t pid)
 {
-	kill(pid, SIGTERM);
-	for (unsigned i = 0; i < STOP_TRIES && waitpid(pid, NULL, WNOHANG) == 0; i++)
+	for (unsigned i = 0; i < STOP_TRIES; i++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return true;
 		poll(NULL, 0, WAIT_MS);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, WNOHANG);
-	snprintf(r->words, WORDS_MAX, "interrupted; nothing is mounted");
+	}
+	return false;
+}
+
+/* It sees SIGTERM once it has opened the store, which may take its time; what it does until then may end anywhere. */
+static int stop(const struct daemon_plan *plan, pid_t pid, struct report *r)
+{
+	_cleanup_free_ char *quoted = print_quoted(plan->mount_point);
+	struct mount m = { 0 };
+	bool left;
+
+	kill(pid, SIGTERM);
+	if (!ends(pid)) {
+		kill(pid, SIGKILL);
+		ends(pid);
+	}
+	/* One that was killed leaves a dead mount, if it had come so far. */
+	left = mounts_find(plan->mount_point, &m) == 1 && !strcmp(m.type, MOUNTS_TYPE) &&
+	       !strcmp(m.source, plan->store);
+	mount_release(&m);
+	if (left && unmounting_detach(plan->mount_point, true) < 0)
+		snprintf(r->words, WORDS_MAX,
+			 "interrupted; a dead mount is left at %s, which 'ddbfs umount' cleans up",
+			 quoted);
+	else
+		snprintf(r->words, WORDS_MAX, "interrupted; nothing is mounted");
 	return EXIT_INTERRUPTED;
 }
 
@@ -281,7 +302,7 @@ static int await(const struct daemon_plan *plan, pid_t pid, int pipe, int interr
 		progress_tick(&progress);
 	progress_clear(&progress);
 	if (stopped)
-		return stop(pid, r);
+		return stop(plan, pid, r);
 	if (read(pipe, r, sizeof(*r)) != sizeof(*r))
 		return died(pid, r);
 	r->words[WORDS_MAX - 1] = '\0';

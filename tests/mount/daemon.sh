@@ -68,12 +68,31 @@ dead_mount() {
 	echo acknowledged >f
 	mkdir d && echo x >d/g && rm -rf d
 	kill_daemon
+	exits 1 ddbfs policy set "$d" retention=1d
+	says 'ddbfs umount'
 	exits 13 mount_up
 	says "$mnt"
 	mount_up --force-unmount
 	content "$d/f" acknowledged
 	content "$d/.trash/d/g" x
 	check_clean
+}
+
+# The unit's own command line, as systemd would run it.
+started_again_after_a_crash() {
+	local line
+
+	echo acknowledged >f
+	line=$(sed -n 's/^ExecStart=@bindir@\/ddbfs //p' "$top/tools/systemd/ddbfs@.service")
+	line=${line/\$OPTIONS/}
+	line=${line/\$\{STORE\}/$store}
+	line=${line/\$\{MOUNT_POINT\}/$mnt}
+	# shellcheck disable=SC2086
+	exits 13 ddbfs $line # one that lives is not touched
+	kill_daemon
+	# shellcheck disable=SC2086
+	ddbfs $line
+	content "$d/f" acknowledged
 }
 
 hung_mount() {
@@ -91,6 +110,63 @@ hung_mount() {
 	says 'does not answer'
 	kill -CONT "$pid"
 	content "$d/f" text
+}
+
+hung_mount_and_the_tools() {
+	local pid start job
+
+	echo text >f && rm f
+	pid=$(daemon_pid)
+	cd /
+	kill -STOP "$pid"
+	start=$SECONDS
+	ddbfs_limit=30 exits 1 ddbfs trash list "$d"
+	says 'does not answer'
+	says --force-unmount
+	within 8 20 $((SECONDS - start)) 'seconds until it was given up'
+	set -m
+	"$DDBFS" trash list "$d" >/dev/null 2>&1 &
+	set +m
+	job=$!
+	sleep 1
+	kill -INT -- -$job
+	ends_within 8 $job
+	kill -CONT "$pid"
+	ddbfs trash list "$d" >"$tmp/said"
+	says f
+}
+
+ends_within() {
+	ended() { [ ! -e "/proc/$2" ] || grep -q '^State:.Z' "/proc/$2/status"; }
+	within_seconds "$1" ended "$@"
+}
+
+# ^C while a job runs in a daemon that hangs: the tool ends, and the job stops between two steps.
+interrupted_in_a_hung_mount() {
+	local pid job status=0
+
+	gives ok make t 12000 20
+	apart rm -rf t
+	pid=$(daemon_pid)
+	set -m
+	"$DDBFS" undo "$d" >"$tmp/undone" 2>&1 &
+	set +m
+	job=$!
+	# The first that it tells, without a pause: the job must not be over.
+	until [ -s "$tmp/undone" ] || [ ! -e /proc/$job ]; do :; done
+	kill -STOP "$pid"
+	sleep 0.5
+	kill -INT -- -$job
+	ends_within 12 $job
+	wait $job || status=$?
+	kill -CONT "$pid"
+	equal 130 $status 'exit code'
+	grep -q 'without an answer' "$tmp/undone"
+	# All of it is there, once, wherever the job came to.
+	settled() { ddbfs undo --skip "$d" || [ $? = 4 ]; }
+	within_seconds 60 settled
+	equal 12000 "$(count t -type f)" 'files brought back'
+	check_clean
 }
 
 lazy_umount_of_a_hung_mount() {
@@ -268,6 +344,31 @@ foreground() {
 	rm -rf "$m" "$tmp/fgstore"
 }
 
+# Its log blocks the daemon when it has mounted: it does not see SIGTERM, and is killed.
+interrupted_mount_leaves_nothing() {
+	local m=$tmp/im job status=0
+
+	mkdir "$m"
+	ddbfs init "$tmp/istore"
+	mkfifo "$tmp/ilog"
+	exec 8<>"$tmp/ilog"
+	timeout 5 dd if=/dev/zero of="$tmp/ilog" bs=65536 count=1 status=none
+	set -m
+	"$DDBFS" mount --log "$tmp/ilog" "$tmp/istore" "$m" >"$tmp/interrupted" 2>&1 &
+	set +m
+	job=$!
+	within_seconds 20 mounted "$m"
+	kill -INT -- -$job
+	ends_within 20 $job
+	wait $job || status=$?
+	equal 130 $status 'exit code'
+	! mounted "$m" || fail 'left mounted'
+	exec 8<&-
+	rm "$tmp/ilog"
+	ddbfs check "$tmp/istore"
+	rm -rf "$m" "$tmp/istore"
+}
+
 create_on_mount() {
 	local m=$tmp/cm
 
@@ -290,7 +391,10 @@ it 'long reads go ahead by 512 KiB' reads_ahead
 it 'D9 SIGTERM does the same' sigterm
 it 'a busy mount is not taken away, and says so' busy_mount
 it 'D8 a dead mount is recognised, and cleaned up when asked to' dead_mount
+it 'the systemd unit starts again after a crash' started_again_after_a_crash
 it 'D8 a hung mount is refused, not waited for' hung_mount
+it 'the tools give a hung mount up, and end by ^C' hung_mount_and_the_tools
+it '^C in a running job ends the tool also when the daemon hangs' interrupted_in_a_hung_mount
 it 'umount --lazy of a hung mount breaks nothing off' lazy_umount_of_a_hung_mount
 it 'umount --force-unmount of a hung mount says who still holds the store' forced_umount_of_a_hung_mount
 it 'a mount that cannot be asked is not taken for a dead one' unasked_mount
@@ -302,6 +406,7 @@ it 'mount.ddbfs takes what mount(8) and fstab give' helper_of_mount
 it 'umount.fuse.ddbfs takes what umount(8) gives, and waits for the disk' helper_of_umount
 it 'a read-only mount changes nothing' read_only_mount
 it 'mount -f stays in the foreground until it is unmounted' foreground
+it 'a mount that is interrupted leaves nothing mounted' interrupted_mount_leaves_nothing
 it 'mount --create makes a store once' create_on_mount
 it 'leaves a store that checks clean' check_clean
 done_testing
