@@ -146,8 +146,9 @@ interrupted_in_a_hung_mount() {
 	local pid job status=0
 
 	gives ok make t 12000 20
-	apart rm -rf t
+	apart find t -type f -delete
 	pid=$(daemon_pid)
+	rm -f "$tmp/undone"
 	set -m
 	"$DDBFS" undo "$d" >"$tmp/undone" 2>&1 &
 	set +m
