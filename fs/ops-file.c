@@ -13,6 +13,8 @@
 #define QUICK_BYTES 32768 /* reads and writes up to here are served by the leader */
 #define SEEK_DATA_WHENCE 3 /* SEEK_DATA, SEEK_HOLE as the kernel numbers them */
 #define SEEK_HOLE_WHENCE 4
+#define SEEK_TRIES \
+	16 /* holes filled by a map, one after the other, before the file is called all data */
 #define FLUSHES_MAX 8 /* threads that wait in seek_flush */
 
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -180,25 +182,37 @@ static bool seek_flush(struct fs *fs, const struct node *node, uint64_t from, ui
 	return few;
 }
 
+static int seek(struct fs *fs, struct node *node, uint64_t offset, bool data, uint64_t *ret_found)
+{
+	uint64_t from = 0, to = 0, flushed_from = 0, flushed_to = 0;
+
+	/* Where the map filled a whole hole, the answer rests on the next one. */
+	for (int tries = 0; tries < SEEK_TRIES; tries++) {
+		int result = seek_store(fs, node, offset, data, ret_found);
+
+		if (!seek_hole_of(fs, node, offset, data, result, *ret_found, &from, &to) ||
+		    (tries && from >= flushed_from && (!flushed_to || from < flushed_to)))
+			return result;
+		if (!seek_flush(fs, node, from, to))
+			break;
+		flushed_from = from;
+		flushed_to = to;
+	}
+	return seek_dense(fs, node, offset, data, ret_found);
+}
+
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
-	bool data = whence == SEEK_DATA_WHENCE;
-	uint64_t found = 0, from, to;
 	struct node node;
-	int result;
+	uint64_t found = 0;
 
 	/* With the writeback cache the kernel has bytes we do not know of: it then takes the file to be all data. */
 	OPS_TRY(req, fs->options->writeback ? -ENOSYS : 0);
-	OPS_TRY(req, data || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
+	OPS_TRY(req, whence == SEEK_DATA_WHENCE || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
 	OPS_TRY(req, ops_file(fs, ino, false, &node));
 	OPS_TRY(req, ops_is_control(&node) ? -ENXIO : 0);
-	result = seek_store(fs, &node, (uint64_t)offset, data, &found);
-	if (seek_hole_of(fs, &node, (uint64_t)offset, data, result, found, &from, &to))
-		result = seek_flush(fs, &node, from, to) ?
-				 seek_store(fs, &node, (uint64_t)offset, data, &found) :
-				 seek_dense(fs, &node, (uint64_t)offset, data, &found);
-	OPS_TRY(req, result);
+	OPS_TRY(req, seek(fs, &node, (uint64_t)offset, whence == SEEK_DATA_WHENCE, &found));
 	fuse_reply_lseek(req, (off_t)found);
 }
 

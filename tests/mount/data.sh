@@ -61,6 +61,7 @@ copied_while_mapped() {
 	gives ok copy-while-mapped f g 3000000 1234567
 	cmp f g
 	equal 1232896 "$("$sys" seek g data 0)" 'the data in the copy'
+	equal 20480 "$("$sys" fill-holes h)" 'the first hole after two that were filled'
 }
 
 # A unit of 4 KiB that was a hole stays one, whatever is cut off or zeroed beside it.

@@ -388,6 +388,25 @@ int loop_copy_while_mapped(char **a)
 	return 0;
 }
 
+/* Pieces of 4 KiB: data, hole, data, hole, data. */
+int loop_fill_holes(char **a)
+{
+	int fd = open(a[0], O_RDWR | O_CREAT | O_TRUNC, 0644);
+	char piece[4096], *map;
+
+	memset(piece, 'x', sizeof(piece));
+	for (int i = 0; fd >= 0 && i < 5; i += 2)
+		if (pwrite(fd, piece, sizeof(piece), (off_t)sizeof(piece) * i) < 0)
+			return sys_answer(-1);
+	map = mmap(NULL, 5 * sizeof(piece), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return sys_answer(-1);
+	memcpy(map + sizeof(piece), piece, sizeof(piece));
+	memcpy(map + 3 * sizeof(piece), piece, sizeof(piece));
+	printf("%lld\n", (long long)lseek(fd, 0, SEEK_HOLE));
+	return 0;
+}
+
 int loop_link_many(char **a)
 {
 	int count = atoi(a[2]);

@@ -350,6 +350,7 @@ static const struct verb {
 	{ "append", 3, loop_append },
 	{ "copy-while-mapped", 4, loop_copy_while_mapped },
 	{ "deep", 3, loop_deep },
+	{ "fill-holes", 1, loop_fill_holes },
 	{ "link-many", 3, loop_link_many },
 	{ "lock", 2, loop_lock },
 	{ "make", 3, loop_make },

@@ -15,6 +15,8 @@ int loop_append(char **a);
 int loop_copy_while_mapped(char **a);
 /* deep DIR DEPTH make|remove: nested directories `d`, by relative steps. Prints the depth reached. */
 int loop_deep(char **a);
+/* fill-holes FILE: prints where the first hole is while a map holds bytes in all there were, in 20 KiB. */
+int loop_fill_holes(char **a);
 /* link-many FILE DIR COUNT: names l0 to lN of it. */
 int loop_link_many(char **a);
 /* lock FILE flock|posix: another process must wait for, then get, an exclusive lock. */
