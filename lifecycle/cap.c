@@ -30,7 +30,9 @@ static struct cap *cap_slot(struct lifecycle *l, uint64_t directory, enum cap_un
 
 static bool cap_is_over(const struct cap *cap)
 {
-	return cap->directory && cap->limit > 0 && (!cap->known || cap->amount > (uint64_t)cap->limit);
+	uint64_t most = util_max((uint64_t)cap->limit, cap->stays);
+
+	return cap->directory && cap->limit > 0 && (!cap->known || cap->amount > most);
 }
 
 static int64_t cap_limit(const struct policy *policy, enum cap_unit unit)
@@ -71,6 +73,12 @@ void cap_note(struct lifecycle *l, const struct rules *rules, const struct item 
 	}
 }
 
+void cap_note_policy_changed(struct lifecycle *l)
+{
+	for (size_t i = 0; i < CAPS; i++)
+		l->caps[i].stays = 0;
+}
+
 void cap_expect(struct lifecycle *l, const struct rules *rules)
 {
 	for (unsigned unit = 0; unit < CAP_UNITS; unit++) {
@@ -97,7 +105,7 @@ static bool cap_at(struct lifecycle *l, size_t slot, struct cap *ret_cap)
  * What was noted while it was measured is added once more: the bound may be too
  * high, never too low.
  */
-static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount)
+static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount, bool finished)
 {
 	lifecycle_lock(l);
 	for (size_t i = 0; i < CAPS; i++) {
@@ -107,6 +115,7 @@ static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t a
 			continue;
 		cap->amount = amount + (cap->amount - before->amount);
 		cap->known = true;
+		cap->stays = finished ? amount : 0;
 	}
 	lifecycle_unlock(l);
 }
@@ -262,7 +271,7 @@ static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t 
 		result = capped_walk(&c);
 	}
 	if (!result)
-		cap_settle(l, cap, c.amount);
+		cap_settle(l, cap, c.amount, *budget);
 	return result;
 }
 

@@ -443,11 +443,14 @@ struct cap {
 	int64_t limit; /* as last seen */
 	uint64_t amount; /* no less than what is there ... */
 	bool known; /* ... if this is set */
+	uint64_t stays; /* what was left when all that may go went: no need to look again at no more than that */
 	uint64_t used; /* when it was last needed: the least is forgotten first */
 };
 
 /* Something of that size went to the trash where `rules` are in force. Lock held. */
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole);
+/* What stayed may go now: a hold may have ended. Lock held. */
+void cap_note_policy_changed(struct lifecycle *l);
 /* A cap that stands on the directory itself is to be measured, whatever was deleted since. */
 void cap_expect(struct lifecycle *l, const struct rules *rules);
 /*

@@ -164,7 +164,7 @@ int lifecycle_check_live(struct lifecycle *l, uint64_t directory);
 void lifecycle_note_created(struct lifecycle *l, const struct actor *actor, uint64_t id);
 void lifecycle_note_renamed(struct lifecycle *l, uint64_t id);
 void lifecycle_note_directory_changed(struct lifecycle *l);
-void lifecycle_note_policy_changed(struct lifecycle *l); /* the same, and the sweeper looks at it */
+void lifecycle_note_policy_changed(struct lifecycle *l); /* the same, and the sweeper looks at it; lock held */
 /* Calls the hook `changed`, if there is one, for what fs/namei.c moved. Lock held. */
 void lifecycle_notify_changed(struct lifecycle *l, const struct lifecycle_change *change);
 /*

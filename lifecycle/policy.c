@@ -74,6 +74,7 @@ void lifecycle_note_directory_changed(struct lifecycle *l)
 void lifecycle_note_policy_changed(struct lifecycle *l)
 {
 	lifecycle_note_directory_changed(l);
+	cap_note_policy_changed(l);
 	sweeper_expect(l, lifecycle_now_ns(l));
 }
 

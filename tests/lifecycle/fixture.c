@@ -424,6 +424,7 @@ void set_policy(struct fixture *f, uint64_t directory, const char *name, const c
 	struct xattr_edit e = { .name = name, .value = value };
 
 	edit_directory(f, directory, change_policy, &e);
+	lifecycle_note_policy_changed(f->life);
 	buffer_release(&e.list);
 }
 

@@ -652,6 +652,29 @@ FIXTURE_TEST(without_a_cap_nothing_is_evicted)
 	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 5);
 }
 
+/* With low_space set the sweeper comes each second: what cannot be helped is not measured each time. */
+FIXTURE_TEST(cap_that_held_entries_keep_over_is_not_measured_again)
+{
+	struct store_status before, after;
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.trash_max", "1000");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "yes");
+	make_big_file(f, KEY_ID_ROOT, "a", 3000);
+	make_big_file(f, KEY_ID_ROOT, "b", 3000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 2);
+	store_status(f->store, &before);
+	sweep(f, NULL);
+	store_status(f->store, &after);
+	ck_assert_uint_eq(after.gets, before.gets);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "no");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 0);
+}
+
 /* ---- what became of it ---------------------------------------------------------------- */
 
 struct told {
@@ -945,6 +968,7 @@ int main(void)
 	tcase_add_test(tcase, little_space_lets_the_oldest_go_where_a_rule_says_so);
 	tcase_add_test(tcase, write_without_space_takes_what_was_purged_and_nothing_else);
 	tcase_add_test(tcase, write_without_space_takes_the_oldest_by_the_rule);
+	tcase_add_test(tcase, cap_that_held_entries_keep_over_is_not_measured_again);
 	tcase_add_test(tcase, without_a_cap_nothing_is_evicted);
 	tcase_add_test(tcase, every_entry_that_is_destroyed_is_remembered_with_its_cause);
 	tcase_add_test(tcase, history_keeps_the_last_and_takes_no_more_space);
