@@ -79,38 +79,11 @@ static int empty_now(struct emptier *e, const struct place *at, const struct ite
 	return result == -EBUSY ? 0 : result;
 }
 
-struct asking {
-	const struct empty_options *options;
-	int result;
-};
-
-static enum walk ask_visit(void *data, const struct place *at, const struct item *item)
-{
-	struct asking *asking = data;
-
-	asking->result = asking->options->allowed(asking->options->data, at, item);
-	return asking->result ? WALK_STOP : WALK_ON;
-}
-
-/* Of all that goes with it, as rm -r would find out on its way. */
-static int ask(struct emptier *e, const struct place *at, const struct item *item)
-{
-	struct asking asking = { .options = e->options };
-	int result;
-
-	if (!e->options->allowed)
-		return 0;
-	if (ask_visit(&asking, at, item) == WALK_STOP || !S_ISDIR(item->mode))
-		return asking.result;
-	result = walk_below(e->l, item->id, ask_visit, &asking);
-	return result < 0 ? result : asking.result;
-}
-
 static int empty_entry(struct emptier *e, const struct place *at, const struct item *item)
 {
 	const struct empty_options *o = e->options;
 	uint64_t bytes = 0;
-	int result = ask(e, at, item);
+	int result = o->allowed ? o->allowed(o->data, at, item) : 0;
 
 	if (!result)
 		result = measure_entry(e->l, item, &bytes);

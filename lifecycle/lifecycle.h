@@ -340,7 +340,7 @@ struct empty_options {
 	int64_t deleted_before_ns; /* 0 = all there is now */
 	bool now; /* wait for no grace: destroy */
 	bool dry_run;
-	/* Whether the caller may purge this item: asked of each top entry and all that goes with it. NULL = all. */
+	/* Whether the caller may purge this entry, with all that goes with it: asked of each top entry. NULL = all. */
 	int (*allowed)(void *data, const struct place *at, const struct item *item);
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
