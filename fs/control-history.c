@@ -5,8 +5,8 @@
  * In: path (only what was in or below it, or it); of filters since_ns (an age,
  * of the destruction), uid, name (a pattern), limit. Rows, newest first: path,
  * destroyed_at_ns, why (user, expired, evicted, versions), deleted_at_ns, uid,
- * command, type, size. Others than root are told of what they deleted and of
- * what was theirs.
+ * command, type, size. Others than root are told of what they deleted, and of
+ * what was theirs where they could see it.
  */
 #include <errno.h>
 #include <fnmatch.h>

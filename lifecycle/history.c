@@ -189,6 +189,24 @@ static uint64_t next_number(struct lifecycle *l)
 	return ++l->history_number;
 }
 
+/*
+ * Whether the owner of what was deleted could list its directory, then and since: else its record would tell
+ * him of names that are none of his business, such as where somebody keeps a link to his file.
+ */
+static bool owner_could_see(struct lifecycle *l, uint64_t directory, uint32_t owner)
+{
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	struct rules rules;
+	uint32_t bits;
+
+	if (tree_load(l->store, directory, &d) || rules_load(l, directory, &rules))
+		return false;
+	bits = d.own.directory.trash_mask & rules_mask(&rules, &d.own) & tree_plain_mode(&d.own);
+	if (owner == d.own.uid)
+		bits >>= 6;
+	return (bits & 05) == 05;
+}
+
 void history_add(struct lifecycle *l, struct transaction *t, const struct place *at,
 		 const struct item *item, const struct item *file, enum item_counter cause)
 {
@@ -200,7 +218,6 @@ void history_add(struct lifecycle *l, struct transaction *t, const struct place 
 		.deleted_ns = (int64_t)at->seq,
 		.size = S_ISREG(file->mode) ? file->size : 0,
 		.mode = file->mode,
-		.owner = file->uid,
 		.uid = item->deletion.uid,
 	};
 	struct key key;
@@ -208,6 +225,7 @@ void history_add(struct lifecycle *l, struct transaction *t, const struct place 
 	/* Temporary names are no entries: nobody ever saw them in the trash. */
 	if (at->state != KEY_DEL || item->deletion.cause == ITEM_TEMPORARY)
 		return;
+	gone.owner = owner_could_see(l, at->directory, file->uid) ? file->uid : 0;
 	gone.path = tree_path(l->store, at, &path) ? at->name : path;
 	memcpy(gone.command, item->deletion.command, sizeof(gone.command));
 	encode(&gone, next_number(l), &b);

@@ -479,7 +479,7 @@ struct gone {
 	int64_t destroyed_ns, deleted_ns;
 	uint64_t size; /* of a file */
 	uint32_t mode;
-	uint32_t owner; /* of the item */
+	uint32_t owner; /* of the item, if he could see it where it was; else root */
 	uint32_t uid; /* who deleted it */
 	char command[ITEM_COMMAND_MAX + 1];
 	const char *path; /* where it was deleted; of a long one the end, without its first '/' */

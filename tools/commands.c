@@ -81,7 +81,7 @@ const struct command command_table[] = {
 		.summary = "what became of entries that are no longer in the trash of PATH and below",
 		.text = "When each was destroyed, and why: user (emptied or removed by hand), expired, evicted (by a cap or the "
 			"low-space rule), versions (more than are kept). The last 4,096 of the store are remembered, latest first. "
-			"Others than root see what they deleted and what was theirs. What was restored is in no trash and no "
+			"Others than root see what they deleted, and what was theirs where they could list it. What was restored is in no trash and no "
 			"history. --since is about when it was destroyed.",
 		.run = cmd_trash_history,
 		TAKES(OPTION_JSON, OPTION_SINCE, OPTION_BY, OPTION_UNDER, OPTION_NAME, OPTION_LIMIT),

@@ -217,6 +217,12 @@ what_became_of_it() {
 	echo 2 >d/emptied
 	as $alice bash -c 'echo 3 >pub/hers'
 	rm pub/hers
+	# A link to hers where only root may look.
+	mkdir -m 700 shut
+	as $alice bash -c 'echo 4 >pub/linked'
+	ln pub/linked shut/private
+	rm shut/private
+	ddbfs trash empty --now shut >/dev/null
 	ddbfs policy set pub trash_max_entries=1
 	sleep 1.2
 	ddbfs sweep . >/dev/null
