@@ -57,7 +57,7 @@ struct segments {
 	/* Segments were made: for transactions, for merges. Apart, since each is synced by somebody else. */
 	bool directory_dirty;
 	bool merge_directory_dirty;
-	int failed; /* negative errno of a write-back: the descriptor tells of it once, and then a sync does not */
+	int failed; /* negative errno of a write-back */
 };
 
 void segment_name(uint32_t number, char ret_name[SEGMENT_NAME_SIZE]);

@@ -11,6 +11,18 @@
 
 #define WRITE_BEHIND (UINT64_C(8) << 20)
 
+/*
+ * The kernel tells each open description of a lost write once. With the segment's own, a write-back could
+ * hear of it a moment before a sync that is under way, which would then say that all is on disk.
+ */
+static int open_again(struct segments *s, const struct segment *segment)
+{
+	char name[SEGMENT_NAME_SIZE];
+
+	segment_name(segment->number, name);
+	return openat(s->fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
 /* Writes a part of a file back. What cannot be told from a write that was lost is kept for the next sync. */
 static void write_back(struct segments *s, int fd, uint64_t offset, unsigned flags)
 {
@@ -25,6 +37,7 @@ static void write_back(struct segments *s, int fd, uint64_t offset, unsigned fla
 /* Every 8 MiB: starts writing them, and waits for the 8 before, so that dirty pages never pile up. */
 void segment_write_behind(struct segments *s, struct segment *segment, uint64_t end)
 {
+	_cleanup_close_ int fd = -1;
 	uint64_t from = UINT64_MAX;
 
 	pthread_mutex_lock(&s->lock);
@@ -39,9 +52,12 @@ void segment_write_behind(struct segments *s, struct segment *segment, uint64_t 
 	pthread_mutex_unlock(&s->lock);
 	if (from == UINT64_MAX)
 		return;
-	write_back(s, segment->fd, from, SYNC_FILE_RANGE_WRITE);
+	fd = open_again(s, segment);
+	if (fd < 0)
+		return;
+	write_back(s, fd, from, SYNC_FILE_RANGE_WRITE);
 	if (from >= WRITE_BEHIND)
-		write_back(s, segment->fd, from - WRITE_BEHIND,
+		write_back(s, fd, from - WRITE_BEHIND,
 			   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
 				   SYNC_FILE_RANGE_WAIT_AFTER);
 }
