@@ -277,8 +277,17 @@ int repair_body(struct repair *r, uint64_t body)
 	int result = find_end(r->store, body, &end);
 
 	/* What its parts are cannot be read: there is nothing to keep. */
-	if (check_is_damage(result) || (!result && !end))
-		return free_body(r, body);
+	if (check_is_damage(result) || (!result && !end)) {
+		bool lost = result;
+
+		result = free_body(r, body);
+		if (!result && lost)
+			repair_tell(r, "(body)",
+				    "removed: body %" PRIu64
+				    " had lost its name, and what its parts are cannot be read",
+				    body);
+		return result;
+	}
 	if (!result)
 		result = new_file(r, &item);
 	if (result)
