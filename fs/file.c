@@ -128,22 +128,24 @@ int edit_spill(struct namei *n, struct edit *e, uint64_t hole, uint64_t hole_end
 	return 0;
 }
 
+/* An earlier step of the same edit may have put the content into the edit's buffer already. */
 int edit_inline(struct edit *e, size_t size)
 {
 	struct item *item = &e->inode.item;
 	size_t kept = util_min(size, inline_size(item));
-	uint8_t *bytes = NULL;
+	uint8_t *more;
 
-	buffer_reset(&e->content);
-	if (size) {
-		bytes = buffer_append(&e->content, NULL, size);
-		if (!bytes)
-			return -ENOMEM;
-		if (kept)
-			memcpy(bytes, item->content, kept);
-		memset(bytes + kept, 0, size - kept);
+	if (item->content && item->content == e->content.bytes) {
+		e->content.size = kept;
+	} else {
+		buffer_reset(&e->content);
+		buffer_append(&e->content, item->content, kept);
 	}
-	item->content = bytes;
+	more = buffer_append(&e->content, NULL, size - kept);
+	if (!more)
+		return -ENOMEM;
+	memset(more, 0, size - kept);
+	item->content = size ? e->content.bytes : NULL;
 	item->content_size = size;
 	return 0;
 }

@@ -507,6 +507,10 @@ START_TEST(small_files_are_punched_too)
 		     "01\0\0\0"
 		     "567\0\0\0\0",
 		     12);
+	/* Zeroed and lengthened at once, by more than the memory that zeroing took. */
+	ck_assert_int_eq(allocate(FALLOC_FL_ZERO_RANGE, 1, 900), 0);
+	ck_assert_uint_eq(look().item.size, 901);
+	ck_zeros(1, 900);
 	ck_assert_int_eq(allocate(FALLOC_FL_ZERO_RANGE, 0, 100000), 0);
 	ck_assert_uint_eq(look().item.size, 100000);
 	ck_zeros(0, 100000);
