@@ -182,6 +182,7 @@ int index_open(int dir_fd, bool read_only, uint64_t map_bytes, struct index **re
 		return r < 0 ? r : -EBADMSG;
 	}
 	pthread_mutex_init(&x->lock, NULL);
+	pthread_mutex_init(&x->reopening, NULL);
 	*ret_index = x;
 	return 0;
 }
@@ -201,6 +202,7 @@ void index_close(struct index *x)
 	if (x->dead)
 		mdb_env_close(x->dead);
 	pthread_mutex_destroy(&x->lock);
+	pthread_mutex_destroy(&x->reopening);
 	free(x);
 }
 
@@ -311,7 +313,7 @@ static bool refuses_all(struct index *x)
 }
 
 /* Nothing will be written any more, but what is there can be read. The old environment stays for who reads in it now. */
-static void reopen_for_reading(struct index *x)
+static void reopen_locked(struct index *x)
 {
 	struct index_reader *idle;
 	MDB_env *env;
@@ -338,6 +340,13 @@ static void reopen_for_reading(struct index *x)
 	}
 }
 
+void index_reopen_for_reading(struct index *x)
+{
+	pthread_mutex_lock(&x->reopening);
+	reopen_locked(x);
+	pthread_mutex_unlock(&x->reopening);
+}
+
 int index_write_commit(struct index *x)
 {
 	MDB_txn *txn = x->write;
@@ -348,7 +357,7 @@ int index_write_commit(struct index *x)
 	x->write = NULL;
 	r = index_error(mdb_txn_commit(txn));
 	if (r != 0 && refuses_all(x)) {
-		reopen_for_reading(x);
+		index_reopen_for_reading(x);
 		return -EIO;
 	}
 	return short_write(x, r > 0 ? -EIO : r);

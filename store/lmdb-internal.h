@@ -11,6 +11,7 @@
 
 struct index_reader {
 	struct index_reader *next;
+	struct index *index;
 	MDB_env *env; /* that it is of */
 	MDB_txn *txn;
 	MDB_cursor *cursor;
@@ -29,6 +30,7 @@ struct index {
 	MDB_cursor *write_cursor;
 	size_t page_size;
 	pthread_mutex_t lock; /* of idle */
+	pthread_mutex_t reopening; /* before `lock` */
 	struct index_reader *idle;
 	unsigned idle_count;
 };
@@ -58,6 +60,8 @@ static inline bool index_is_state(const MDB_val *key)
 }
 
 void index_reader_free(struct index_reader *reader);
+/* After LMDB has refused a transaction with MDB_PANIC: from now on the environment is one that can be read. */
+void index_reopen_for_reading(struct index *x);
 /* Pages inside of the file that belong to nothing. */
 int index_free_pages(struct index *x, uint64_t *ret_pages);
 

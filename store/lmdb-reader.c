@@ -12,31 +12,63 @@
 #define IDLE_READERS_MAX 16
 #define FREE_DBI 0 /* LMDB's own database of free pages */
 
-void index_reader_free(struct index_reader *reader)
+static void reader_end(struct index_reader *reader)
 {
 	if (reader->cursor)
 		mdb_cursor_close(reader->cursor);
 	mdb_txn_abort(reader->txn);
+	reader->cursor = NULL;
+	reader->txn = NULL;
+}
+
+void index_reader_free(struct index_reader *reader)
+{
+	reader_end(reader);
 	buffer_release(&reader->row);
 	free(reader);
 }
 
-static int reader_new(struct index *x, MDB_env *env, struct index_reader **ret_reader)
+static MDB_env *environment(struct index *x)
+{
+	MDB_env *env;
+
+	pthread_mutex_lock(&x->lock);
+	env = x->env;
+	pthread_mutex_unlock(&x->lock);
+	return env;
+}
+
+/* Between the commit that breaks the environment and its replacement, whoever comes to read replaces it. */
+static int reader_begin(struct index_reader *reader)
+{
+	struct index *x = reader->index;
+	int r;
+
+	reader->env = environment(x);
+	r = mdb_txn_begin(reader->env, NULL, MDB_RDONLY, &reader->txn);
+	if (r == MDB_PANIC) {
+		index_reopen_for_reading(x);
+		reader->env = environment(x);
+		r = mdb_txn_begin(reader->env, NULL, MDB_RDONLY, &reader->txn);
+	}
+	if (!r)
+		r = mdb_cursor_open(reader->txn, x->dbi, &reader->cursor);
+	if (r)
+		reader_end(reader);
+	return r;
+}
+
+static int reader_new(struct index *x, struct index_reader **ret_reader)
 {
 	struct index_reader *reader = calloc(1, sizeof(*reader));
 	int r;
 
 	if (!reader)
 		return -ENOMEM;
-	reader->env = env;
-	r = mdb_txn_begin(env, NULL, MDB_RDONLY, &reader->txn);
+	reader->index = x;
+	r = reader_begin(reader);
 	if (r) {
 		free(reader);
-		return index_error(r);
-	}
-	r = mdb_cursor_open(reader->txn, x->dbi, &reader->cursor);
-	if (r) {
-		index_reader_free(reader);
 		return index_error(r);
 	}
 	mdb_txn_reset(reader->txn);
@@ -47,10 +79,8 @@ static int reader_new(struct index *x, MDB_env *env, struct index_reader **ret_r
 int index_reader_take(struct index *x, struct index_reader **ret_reader)
 {
 	struct index_reader *reader;
-	MDB_env *env;
 
 	pthread_mutex_lock(&x->lock);
-	env = x->env;
 	reader = x->idle;
 	if (reader) {
 		x->idle = reader->next;
@@ -58,7 +88,7 @@ int index_reader_take(struct index *x, struct index_reader **ret_reader)
 	}
 	pthread_mutex_unlock(&x->lock);
 	if (!reader)
-		return reader_new(x, env, ret_reader);
+		return reader_new(x, ret_reader);
 	*ret_reader = reader;
 	return 0;
 }
@@ -75,7 +105,12 @@ int index_reader_renew(struct index_reader *reader)
 	int r;
 
 	index_reader_rest(reader);
-	r = index_error(mdb_txn_renew(reader->txn));
+	r = reader->txn ? mdb_txn_renew(reader->txn) : MDB_PANIC;
+	if (r == MDB_PANIC) {
+		reader_end(reader);
+		r = reader_begin(reader);
+	}
+	r = index_error(r);
 	reader->active = r == 0;
 	return r > 0 ? -EIO : r;
 }

@@ -34,6 +34,7 @@ struct report {
 	atomic_bool read_only; /* the store stopped writing ... */
 	atomic_bool told; /* ... and says why */
 	atomic_int wrong; /* line of what must not happen */
+	char text[200]; /* about it */
 };
 
 static char original[4100], path[4100];
@@ -70,7 +71,7 @@ static void expect_stopped(struct store *s)
 {
 	struct store_status status;
 	uint64_t count = 0;
-	char text[200];
+	char text[200] = "";
 
 	store_status(s, &status);
 	report->read_only = status.read_only;
@@ -83,8 +84,11 @@ static void expect_stopped(struct store *s)
 		wrong(__LINE__);
 	/* What it holds can still be read. */
 	if (plan_count(s, &count) || count < report->acknowledged ||
-	    plan_check(s, count, text, sizeof(text)))
+	    plan_check(s, count, text, sizeof(text))) {
 		wrong(__LINE__);
+		snprintf(report->text, sizeof(report->text), "%lu of %lu: %s", count,
+			 (uint64_t)report->acknowledged, text);
+	}
 }
 
 static void work(const struct shim_fault *fault)
@@ -148,7 +152,8 @@ static void check(uint64_t n, const char *what)
 	struct store *s;
 	int r;
 
-	ck_assert_msg(!report->wrong, "%s at call %lu: line %d", what, n, report->wrong);
+	ck_assert_msg(!report->wrong, "%s at call %lu: line %d: %s", what, n, report->wrong,
+		      report->text);
 	for (unsigned i = 0; i < 200; i++) {
 		r = store_open(path, &(struct store_open_options){ 0 }, &why, &s);
 		if (r != STORE_IN_USE)
