@@ -8,6 +8,8 @@
 #include "store/header.h"
 #include "tests/fuzz/fuzz.h"
 
+#define AT_FORMAT 8
+
 static void set_checksum(uint8_t *bytes, size_t size)
 {
 	struct seal_key start = { 0 };
@@ -16,8 +18,10 @@ static void set_checksum(uint8_t *bytes, size_t size)
 	seal_mac(&start, bytes + 48, size - 48, bytes + 16);
 }
 
-static void check_decoded(const struct header *header)
+static void check_decoded(const struct header *header, const uint8_t *bytes)
 {
+	FUZZ_EXPECT(header->format >= KEYRING_FORMAT_OLDEST && header->format <= KEYRING_FORMAT);
+	FUZZ_EXPECT(header->format == util_get_le32(bytes + AT_FORMAT));
 	FUZZ_EXPECT(header->slots_count >= 1 && header->slots_count <= HEADER_SLOTS_MAX);
 	FUZZ_EXPECT(header_trash_name_valid(header->trash_name));
 	for (size_t i = 0; i < header->slots_count; i++) {
@@ -26,7 +30,7 @@ static void check_decoded(const struct header *header)
 	}
 }
 
-/* What was decoded is written as the same bytes, but for checksum and MAC. */
+/* What was decoded is written as the same bytes in the newest format, but for checksum and MAC. */
 static void check_encoded(const struct header *header, const uint8_t *bytes, size_t size)
 {
 	struct seal_key key = { .bytes = { 0xfe, 0xed } }; /* no input was made with it */
@@ -36,9 +40,12 @@ static void check_encoded(const struct header *header, const uint8_t *bytes, siz
 
 	header_encode(header, &key, &b);
 	FUZZ_EXPECT(!b.failed && b.size == size);
-	FUZZ_EXPECT(memcmp(b.bytes, bytes, 16) == 0);
+	FUZZ_EXPECT(memcmp(b.bytes, bytes, AT_FORMAT) == 0);
+	FUZZ_EXPECT(util_get_le32(b.bytes + AT_FORMAT) == KEYRING_FORMAT);
+	FUZZ_EXPECT(memcmp(b.bytes + AT_FORMAT + 4, bytes + AT_FORMAT + 4, 4) == 0);
 	FUZZ_EXPECT(memcmp(b.bytes + 48, bytes + 48, size - 48 - SEAL_HASH_SIZE) == 0);
 	FUZZ_EXPECT(header_decode(b.bytes, b.size, &again, &fault) == 0);
+	FUZZ_EXPECT(again.format == KEYRING_FORMAT);
 	FUZZ_EXPECT(header_authentic(b.bytes, b.size, &key));
 	FUZZ_EXPECT(!header_authentic(bytes, size, &key));
 	buffer_release(&b);
@@ -64,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	}
 	result = header_decode(bytes, size, &header, &fault);
 	if (result == 0) {
-		check_decoded(&header);
+		check_decoded(&header, bytes);
 		check_encoded(&header, bytes, size);
 	} else {
 		FUZZ_EXPECT(result == STORE_NOT_A_STORE || result == STORE_TOO_NEW ||
