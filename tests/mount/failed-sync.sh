@@ -7,11 +7,11 @@
 
 sign=$tmp/disk-fails
 export FAIL_SYNC=$sign
-preload=$DDBFS_TESTS_BUILD/tests/mount/fail-sync.so
+library=$DDBFS_TESTS_BUILD/tests/mount/fail-sync.so
 
 # A daemon in the foreground, so that its exit code can be seen: $daemon, its words in $tmp/daemon.log.
 mount_failing() {
-	LD_PRELOAD=$preload ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
+	LD_PRELOAD=$library ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
 		"$DDBFS" mount --foreground "$store" "$mnt" >"$tmp/daemon.log" 2>&1 </dev/null &
 	daemon=$!
 	within_seconds 30 mounted
