@@ -368,11 +368,13 @@ START_TEST(after_a_crash)
 	struct store_open_options options = { .credentials.passphrase = "p",
 					      .map_bytes = UINT64_C(256) << 20 };
 	struct store_open_report why = { 0 };
-	const char *directory = test_directory();
+	/* Kept apart: the child's own is made in the same memory. */
+	_cleanup_free_ char *directory = strdup(test_directory());
 	int status;
 	pid_t pid;
 
 	ck_assert_ptr_nonnull(h);
+	ck_assert_ptr_nonnull(directory);
 	random_init(&h->random, 300);
 	fflush(NULL);
 	pid = fork();
