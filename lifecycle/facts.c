@@ -41,8 +41,8 @@ const char *lifecycle_cause_word(uint8_t cause)
 		return "evicted";
 	case ITEM_TEMPORARY:
 		return "temporary";
-	default:
-		return "unknown";
+	default: /* no readable record is without one */
+		return "damaged";
 	}
 }
 

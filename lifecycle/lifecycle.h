@@ -494,7 +494,7 @@ int lifecycle_history(struct lifecycle *l, bool (*row)(void *data, const struct 
  * batch, cause, key, each with POLICY_PREFIX_USER.
  */
 extern const char *const lifecycle_fact_names[]; /* NULL-terminated, full names */
-const char *lifecycle_cause_word(uint8_t cause); /* "removed", "replaced", ...: static */
+const char *lifecycle_cause_word(uint8_t cause); /* "removed", "replaced", ..., "damaged": static */
 /* Text without NUL. Its length, -ENODATA (no such fact), negative errno. */
 ssize_t lifecycle_fact(struct lifecycle *l, const struct entry *entry, const char *name,
 		       char *buffer, size_t size);

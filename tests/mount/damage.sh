@@ -124,8 +124,9 @@ purges_damaged_entries() {
 	cd "$d"
 	content .trash/kept kept
 	equal 4 "$(find .trash -mindepth 1 -maxdepth 1 -printf x | wc -c)"
-	ddbfs trash list . >"$tmp/list"
-	grep -q damaged "$tmp/list"
+	# Where it says why, of each of the two that can be read no more.
+	exits 0 ddbfs trash list .
+	equal 2 "$(grep -c ' damaged .*/gone@' "$tmp/said")" "damaged entries in <$(cat "$tmp/said")>"
 	for entry in .trash/gone@*; do
 		refused cat "$entry"
 		rm -f "$entry"
