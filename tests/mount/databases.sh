@@ -23,9 +23,12 @@ redis() {
 	timeout 20 redis-cli -s "$tmp/redis.socket" "$@" 2>/dev/null
 }
 
-# Counts up until the server is gone; the last number it acknowledged.
+# Counts up until $tmp/stop is there; the last number that was acknowledged. The client does not end with the server:
+# without an end of what it is fed it would try on and on.
 redis_count() {
-	yes 'INCR n' | timeout 60 redis-cli -s "$tmp/redis.socket" 2>/dev/null | grep -E '^[0-9]+$' | tail -n 1 >"$tmp/counted"
+	while [ ! -e "$tmp/stop" ]; do
+		echo 'INCR n'
+	done | timeout 60 redis-cli -s "$tmp/redis.socket" 2>/dev/null | grep -E '^[0-9]+$' | tail -n 1 >"$tmp/counted"
 }
 
 redis_survives() {
@@ -35,11 +38,13 @@ redis_survives() {
 	mkdir data
 	redis_start "$d/data"
 	redis SET text 'kept' >/dev/null
+	rm -f "$tmp/stop"
 	redis_count &
 	sleep 1
 	# When it cannot append any more, it ends by itself.
 	[ "$victim" = server ] || kill_daemon
 	kill -9 $redis 2>/dev/null || true
+	: >"$tmp/stop"
 	wait
 	if [ "$victim" != server ]; then
 		umount "$mnt"
