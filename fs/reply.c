@@ -116,16 +116,36 @@ int reply_enter(struct fs *fs, const struct reply_entry *entry, struct fuse_entr
 	return 0;
 }
 
+/*
+ * How many names a file has, changes in other directories too, of which the
+ * stamp knows nothing: it is read where the notifier waits for the answer.
+ */
+static int reply_enter_linked(struct fs *fs, const struct reply_entry *entry,
+			      struct fuse_entry_param *ret_param)
+{
+	struct reply_entry again = *entry;
+	struct inode inode;
+	int result = namei_load(fs->namei, &entry->inode->at, true, &inode);
+
+	if (result)
+		return result == -ENOENT ? -EAGAIN : result;
+	again.inode = &inode;
+	result = reply_enter(fs, &again, ret_param);
+	inode_release(&inode);
+	return result;
+}
+
 int reply_entry(fuse_req_t req, const struct reply_entry *entry, struct fuse_file_info *file)
 {
 	struct fs *fs = session_fs(req);
+	bool linked = entry->inode->item.flags & ITEM_REFERENCE && !entry->trash && !entry->brief;
 	struct fuse_entry_param e;
 	struct node unused;
 	int result;
 	int sent = 0;
 
 	notify_reply_begin(fs->notifier);
-	result = reply_enter(fs, entry, &e);
+	result = linked ? reply_enter_linked(fs, entry, &e) : reply_enter(fs, entry, &e);
 	if (result == 0 && file)
 		sent = fuse_reply_create(req, &e, file);
 	else if (result == 0)
