@@ -4,7 +4,8 @@
  *   storm NEW-DIRECTORY SECONDS SEED PROCESSES
  *
  * Prints the seed, what was done each minute and at the end, and what went
- * wrong; exit code 1 if anything did. See storm.h.
+ * wrong; exit code 1 if anything did. What is deleted there must expire within
+ * half a minute. See storm.h.
  */
 #include "tests/mount/storm.h"
 
@@ -158,6 +159,7 @@ static void report(const struct shared_state *s, int64_t ns)
 struct seen {
 	uint64_t ino;
 	uint32_t links, names;
+	char *path; /* the first of its names */
 };
 
 struct census {
@@ -174,7 +176,7 @@ static void count_name(struct census *c, const char *path, const struct stat *st
 			return;
 		}
 	c->seen = reallocarray(c->seen, c->count + 1, sizeof(*c->seen));
-	c->seen[c->count++] = (struct seen){ st->st_ino, (uint32_t)st->st_nlink, 1 };
+	c->seen[c->count++] = (struct seen){ st->st_ino, (uint32_t)st->st_nlink, 1, strdup(path) };
 	if (S_ISREG(st->st_mode) && st->st_size) {
 		int fd = open(path, O_RDONLY), worker;
 		ssize_t n = pread(fd, c->w.buffer, STORM_LARGEST, 0);
@@ -210,21 +212,43 @@ static void census_of(struct census *c, const char *directory)
 		closedir(d);
 }
 
+/*
+ * Names in a directory that was deleted whole count until that is destroyed. No
+ * directory is read meanwhile, which would tell the kernel anew: it must have
+ * been told when they went.
+ */
+static void await_links(struct census *c, struct seen *seen, int64_t until)
+{
+	char counts[32];
+	struct stat st;
+
+	while (seen->links > seen->names && now_ns() < until) {
+		usleep(100000);
+		if (lstat(seen->path, &st))
+			storm_failed(&c->w, "at the end, lstat", seen->path, errno);
+		else
+			seen->links = (uint32_t)st.st_nlink;
+	}
+	snprintf(counts, sizeof(counts), "%u of %u", seen->names, seen->links);
+	if (seen->links != seen->names)
+		storm_failed(&c->w, "at the end, names found", counts, 0);
+}
+
 /* Every file has as many names as it says, and is whole. */
 static void check_links(struct shared_state *shared)
 {
 	struct census c = { .w = { .number = -1, .shared = shared, .buffer = malloc(STORM_LARGEST + 1) } };
+	int64_t until = now_ns() + STORM_EXPIRY_NS;
 	char path[32];
 
 	for (int d = 0; d < STORM_DIRECTORIES; d++) {
 		snprintf(path, sizeof(path), "d%d", d);
 		census_of(&c, path);
 	}
-	for (size_t i = 0; i < c.count; i++)
-		if (c.seen[i].links != c.seen[i].names) {
-			snprintf(path, sizeof(path), "%u of %u", c.seen[i].names, c.seen[i].links);
-			storm_failed(&c.w, "at the end, names found", path, 0);
-		}
+	for (size_t i = 0; i < c.count; i++) {
+		await_links(&c, &c.seen[i], until);
+		free(c.seen[i].path);
+	}
 	printf("%zu files at the end\n", c.count);
 	free(c.seen);
 	free(c.w.buffer);

@@ -24,6 +24,7 @@
 #define STORM_OPEN 4 /* removed files that each process holds open */
 #define STORM_LARGEST 90000
 #define STORM_ANSWER_NS INT64_C(30000000000)
+#define STORM_EXPIRY_NS INT64_C(60000000000) /* at the most, until what was deleted is destroyed */
 
 struct object {
 	int names; /* 0: not in use */
