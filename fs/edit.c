@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define CALM_AFTER 8 /* conflicts */
-
 void target_at(struct target *target, struct namei *n, const struct place *at)
 {
 	*target = (struct target){ .n = n, .at = at };
@@ -132,7 +130,7 @@ bool target_retry(struct target *target, struct store_retry *retry, int *result)
 		*result = -EAGAIN; /* nothing moves, and yet it is not there: target_result */
 		return false;
 	}
-	if (retry->tries >= CALM_AFTER)
+	if (retry->tries >= NAMEI_CALM_AFTER)
 		target_calm(target);
 	return true;
 }

@@ -47,6 +47,9 @@ void inode_put(struct transaction *t, struct namei *n, const struct inode *i);
  * Where a change finds its item: at a place, or where a locator says that the
  * item `id` is now.
  */
+/* Conflicts after which an operation has its adversaries stand still: renamers for a writer, writers for a renamer. */
+#define NAMEI_CALM_AFTER 8
+
 struct target {
 	struct namei *n;
 	const struct place *at; /* or NULL: ask `where` */

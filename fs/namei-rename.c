@@ -271,6 +271,28 @@ static int check_arguments(struct namei *n, uint64_t old_parent, const char *old
 	return 0;
 }
 
+/* A file that is written all the time would win each time: after a few conflicts its writers wait. */
+static int rename_repeatedly(struct rename *r, struct namei_renamed *ret_renamed)
+{
+	struct store_retry retry = { 0 };
+	uint64_t old = 0, new = 0;
+	bool calmed = false;
+	int result;
+
+	do {
+		if (retry.tries >= NAMEI_CALM_AFTER && !calmed) {
+			old = r->old.item.id;
+			new = r->new.item.id;
+			namei_lock_items(r->n, old, new);
+			calmed = true;
+		}
+		result = rename_once(r, ret_renamed);
+	} while (store_retry(&retry, &result));
+	if (calmed)
+		namei_unlock_items(r->n, old, new);
+	return result;
+}
+
 int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent,
 		 const char *old_name, uint64_t new_parent, const char *new_name, unsigned flags,
 		 struct namei_renamed *ret_renamed)
@@ -281,7 +303,6 @@ int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent
 		.exchange = flags & RENAME_EXCHANGE,
 		.replaceable = !(flags & RENAME_NOREPLACE),
 	};
-	struct store_retry retry = { 0 };
 	int result = check_arguments(n, old_parent, old_name, new_parent, new_name, flags);
 
 	if (result)
@@ -289,9 +310,7 @@ int namei_rename(struct namei *n, const struct actor *actor, uint64_t old_parent
 	namei_place(&r.old.at, old_parent, old_name);
 	namei_place(&r.new.at, new_parent, new_name);
 	lifecycle_lock(n->lifecycle);
-	do
-		result = rename_once(&r, ret_renamed);
-	while (store_retry(&retry, &result));
+	result = rename_repeatedly(&r, ret_renamed);
 	lifecycle_unlock(n->lifecycle);
 	return namei_error(result);
 }

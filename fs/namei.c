@@ -55,6 +55,25 @@ void namei_unlock_item(struct namei *n, uint64_t id)
 	pthread_mutex_unlock(&n->item_locks[id & (NAMEI_ITEM_LOCKS - 1)]);
 }
 
+static bool same_lock(uint64_t a, uint64_t b)
+{
+	return ((a ^ b) & (NAMEI_ITEM_LOCKS - 1)) == 0;
+}
+
+void namei_lock_items(struct namei *n, uint64_t a, uint64_t b)
+{
+	namei_lock_item(n, a);
+	if (!same_lock(a, b))
+		namei_lock_item(n, b);
+}
+
+void namei_unlock_items(struct namei *n, uint64_t a, uint64_t b)
+{
+	if (!same_lock(a, b))
+		namei_unlock_item(n, b);
+	namei_unlock_item(n, a);
+}
+
 int64_t namei_now_ns(struct namei *n)
 {
 	return clock_now_ns(store_clock(n->store));

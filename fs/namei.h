@@ -107,6 +107,9 @@ bool namei_is_reserved(struct namei *n, uint64_t parent, const char *name);
 
 /* Private to fs/: serialises changes of one file's data and attributes. */
 void namei_lock_item(struct namei *n, uint64_t id);
+/* Both files'. Only with lifecycle_lock held: whoever holds one of them does not wait for that. */
+void namei_lock_items(struct namei *n, uint64_t a, uint64_t b);
+void namei_unlock_items(struct namei *n, uint64_t a, uint64_t b);
 void namei_unlock_item(struct namei *n, uint64_t id);
 
 #endif
