@@ -14,6 +14,8 @@
 #include "fs/namei.h"
 
 #define NAMEI_ITEM_LOCKS 256 /* stripes; a power of two */
+/* Conflicts after which an operation has its adversaries stand still: renamers for a writer, writers for a renamer. */
+#define NAMEI_CALM_AFTER 8
 #define NAMEI_SIZE_MAX ((uint64_t)INT64_MAX) /* of a file */
 
 struct namei {
@@ -47,9 +49,6 @@ void inode_put(struct transaction *t, struct namei *n, const struct inode *i);
  * Where a change finds its item: at a place, or where a locator says that the
  * item `id` is now.
  */
-/* Conflicts after which an operation has its adversaries stand still: renamers for a writer, writers for a renamer. */
-#define NAMEI_CALM_AFTER 8
-
 struct target {
 	struct namei *n;
 	const struct place *at; /* or NULL: ask `where` */
