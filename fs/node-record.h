@@ -27,8 +27,10 @@ struct record {
 	union {
 		/* Files: of the look-ups, those from before it was first seen in a view; 0 = not seen there. */
 		uint64_t before;
-		/* Directories: value of table.moves when it was found live, plus 1. */
+		/* Directories of the live tree: value of table.moves when it was found live, plus 1. */
 		uint64_t live_moves;
+		/* Directories of a view: the node in which the kernel has its name. */
+		uint64_t parent;
 	};
 	struct spot at;
 	union {

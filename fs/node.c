@@ -184,7 +184,8 @@ void node_table_free(struct node_table *t)
 
 static bool is_live(struct node_table *t, const struct record *r)
 {
-	return r == &t->root || (r->directory && r->live_moves == atomic_load(&t->moves) + 1);
+	return r == &t->root ||
+	       (r->directory && r->kind == NODE_ITEM && r->live_moves == atomic_load(&t->moves) + 1);
 }
 
 static void copy_out(struct node_table *t, const struct record *r, struct node *ret_node)
@@ -283,6 +284,8 @@ static struct record *enter_new(struct node_table *t, const struct node_entry *e
 	r->view = entry->directory ? entry->view : 0;
 	r->directory = entry->directory;
 	r->writable = entry->live;
+	if (r->kind == NODE_VIEW)
+		r->parent = entry->parent;
 	if (spot_set(&r->at, entry->at) < 0) {
 		t->nodes--;
 		free(r);
@@ -291,6 +294,17 @@ static struct record *enter_new(struct node_table *t, const struct node_entry *e
 	t->next++;
 	insert(t, r);
 	return r;
+}
+
+/* The node that the entry is to be told as, if there is one that the kernel can take there. */
+static struct record *find_entered(struct node_table *t, const struct node_entry *entry)
+{
+	struct record *r = find_item(t, entry->id, entry->view);
+
+	if (!r || r->kind != NODE_VIEW || r->parent == entry->parent)
+		return r;
+	r->aside = true;
+	return NULL;
 }
 
 int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *ret_node)
@@ -302,7 +316,7 @@ int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *r
 		pthread_mutex_unlock(&t->lock);
 		return -EAGAIN;
 	}
-	struct record *r = find_item(t, entry->id, entry->view);
+	struct record *r = find_entered(t, entry);
 	if (r)
 		result = record_enter(r, entry);
 	else if (!(r = enter_new(t, entry)))
@@ -403,7 +417,7 @@ void node_detach(struct node_table *t, uint64_t id, uint64_t view)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view)
+void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view, uint64_t parent)
 {
 	if (from_view == to_view)
 		return;
@@ -416,7 +430,10 @@ void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t t
 			other->aside = true;
 		r->view = to_view;
 		r->kind = to_view ? NODE_VIEW : NODE_ITEM;
-		r->live_moves = 0;
+		if (to_view)
+			r->parent = parent;
+		else
+			r->live_moves = 0;
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -452,7 +469,7 @@ void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
 {
 	pthread_mutex_lock(&t->lock);
 	struct record *r = find_node(t, node);
-	if (r && r->directory)
+	if (r && r->directory && r->kind == NODE_ITEM)
 		r->live_moves = moves + 1;
 	pthread_mutex_unlock(&t->lock);
 }

@@ -10,7 +10,9 @@
  * - A file, of whatever type but a directory, has one node for its item, live
  *   or deleted: two would be two page caches.
  * - A directory has one node in the live tree and one in each view, since the
- *   kernel allows a directory one name.
+ *   kernel allows a directory one name. Found in a view below another directory
+ *   than before, it gets a new one: the kernel would have to move the name it
+ *   has, and answers ESTALE instead while anybody renames.
  * - A directory that the kernel saw removed or replaced is detached: its node
  *   answers ENOENT until it is forgotten, and its item, restored, gets a new one.
  *
@@ -64,6 +66,7 @@ uint64_t node_stamp(struct node_table *t, uint64_t directory);
 struct node_entry {
 	uint64_t id;
 	uint64_t view; /* directories: the node's view */
+	uint64_t parent; /* directories of a view: the node it was found in */
 	bool directory;
 	bool live; /* files: seen in the live tree */
 	bool reference; /* the item has several names: remember them all */
@@ -87,8 +90,8 @@ bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct nod
 
 /* The directory was removed or replaced under this node, as far as the kernel saw. Later look-ups get a fresh one. */
 void node_detach(struct node_table *t, uint64_t id, uint64_t view);
-/* The kernel moved a directory's node between the live tree (0) and a view, or between names of one of them. */
-void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view);
+/* The kernel moved a directory's node from the live tree (0) or a view into another of these, to a name in the node `parent`. */
+void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view, uint64_t parent);
 /* The file was seen live (again): it may be written wherever it goes. */
 void node_set_writable(struct node_table *t, uint64_t node);
 /* The kernel's copy of this file is spoilt: later look-ups get a fresh node. */

@@ -39,6 +39,7 @@ static void lookup_trash(fuse_req_t req, struct node *parent)
 	struct inode inode;
 	struct reply_entry entry = {
 		.inode = &inode,
+		.parent = parent->node,
 		.view = parent->id,
 		.trash = true,
 	};
@@ -110,7 +111,12 @@ static void answer_name(fuse_req_t req, const struct node *parent, const char *n
 {
 	struct fs *fs = session_fs(req);
 	struct inode inode;
-	struct reply_entry entry = { .inode = &inode, .view = parent->view, .trash = trash };
+	struct reply_entry entry = {
+		.inode = &inode,
+		.parent = parent->node,
+		.view = parent->view,
+		.trash = trash,
+	};
 	int result = -EAGAIN;
 
 	for (int tries = 0; result == -EAGAIN && tries < TRIES; tries++) {

@@ -95,6 +95,7 @@ int reply_enter(struct fs *fs, const struct reply_entry *entry, struct fuse_entr
 	struct node_entry node = {
 		.id = item->id & ~VIEW_MIRROR,
 		.view = entry->view,
+		.parent = entry->parent,
 		.directory = S_ISDIR(item->mode),
 		.live = !entry->trash,
 		.reference = item->flags & ITEM_REFERENCE,

@@ -21,7 +21,8 @@ void reply_stat(struct fs *fs, const struct inode *inode, struct stat *ret_stat)
 struct reply_entry {
 	const struct inode *inode;
 	uint64_t stamp; /* node_stamp of inode->at.directory before it was read */
-	uint64_t view; /* of the directory it was found in */
+	uint64_t parent; /* node of the directory it was found in; of views */
+	uint64_t view; /* of that directory */
 	bool trash; /* found in a view, or below a deleted directory: not to be kept */
 	bool brief; /* true, but not to be kept: its directory is changing */
 };

@@ -182,21 +182,21 @@ static int replaced_directory(const struct view *v, uint64_t parent, const char 
 }
 
 static int restore(const struct view *v, const struct actor *actor, const struct entry *e,
-		   uint64_t from_view, uint64_t parent, const char *name, unsigned flags)
+		   uint64_t from_view, const struct node *to, const char *name, unsigned flags)
 {
 	uint64_t replaced;
-	int result = replaced_directory(v, parent, name, &replaced);
+	int result = replaced_directory(v, to->id, name, &replaced);
 
 	if (result)
 		return result;
-	result = lifecycle_restore(namei_lifecycle(v->namei), actor, &e->at, parent, name,
+	result = lifecycle_restore(namei_lifecycle(v->namei), actor, &e->at, to->id, name,
 				   flags & RENAME_NOREPLACE ? RESTORE_NOREPLACE : 0, NULL, NULL);
 	if (result)
 		return result;
 	if (replaced)
 		node_detach(v->nodes, replaced, 0);
 	if (S_ISDIR(e->item.mode))
-		node_move(v->nodes, e->item.id, from_view, 0);
+		node_move(v->nodes, e->item.id, from_view, 0, to->node);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ int view_move_out(const struct view *v, const struct actor *actor, const struct 
 	if (e.shadow)
 		result = -EROFS;
 	else
-		result = restore(v, actor, &e, from->view, to->id, to_name, flags);
+		result = restore(v, actor, &e, from->view, to, to_name, flags);
 	if (result == 0)
 		describe(&e.item, ret_moved);
 	entry_release(&e);
@@ -262,7 +262,7 @@ int view_move_in(const struct view *v, const struct actor *actor, const struct n
 		if (covered)
 			node_detach(v->nodes, covered, to->view);
 		if (ret_moved->directory)
-			node_move(v->nodes, ret_moved->id, 0, to->view);
+			node_move(v->nodes, ret_moved->id, 0, to->view, to->node);
 	}
 	inode_release(&inode);
 	return result;

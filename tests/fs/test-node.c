@@ -41,11 +41,13 @@ static struct place dead(uint64_t directory, const char *name, uint64_t seq)
 	return at;
 }
 
-static uint64_t enter(uint64_t id, bool directory, uint64_t view, const struct place *at)
+static uint64_t enter_in(uint64_t parent, uint64_t id, bool directory, uint64_t view,
+			 const struct place *at)
 {
 	struct node_entry entry = {
 		.id = id,
 		.view = view,
+		.parent = parent,
 		.directory = directory,
 		.live = view == 0 && at->state == KEY_ACT,
 		.at = at,
@@ -55,6 +57,11 @@ static uint64_t enter(uint64_t id, bool directory, uint64_t view, const struct p
 
 	ck_assert_int_eq(node_enter(table, &entry, &node), 0);
 	return node;
+}
+
+static uint64_t enter(uint64_t id, bool directory, uint64_t view, const struct place *at)
+{
+	return enter_in(NODE_ROOT, id, directory, view, at);
 }
 
 static uint64_t enter_name(uint64_t id, const struct place *at)
@@ -146,6 +153,27 @@ START_TEST(directory_has_a_node_in_each_view)
 }
 END_TEST
 
+START_TEST(directory_of_a_view_found_elsewhere_gets_another_node)
+{
+	struct place at = live(1, "d"), other = live(2, "d"), trash = dead(2, "d", 7);
+	uint64_t here = enter_in(100, 20, true, 1, &at), there, moved, in_tree;
+
+	ck_assert_uint_eq(enter_in(100, 20, true, 1, &at), here);
+	there = enter_in(101, 20, true, 1, &other);
+	ck_assert_uint_ne(there, here);
+	ck_assert_uint_eq(enter_in(101, 20, true, 1, &other), there);
+	ck_assert_uint_eq(get(here).id, 20); /* for whoever stands in it */
+	/* Where the kernel itself moved it, it is known. */
+	in_tree = enter(21, true, 0, &other);
+	node_move(table, 21, 0, 1, 102);
+	moved = enter_in(102, 21, true, 1, &trash);
+	ck_assert_uint_eq(moved, in_tree);
+	/* In the live tree a directory has one node wherever it is found. */
+	in_tree = enter_in(100, 20, true, 0, &at);
+	ck_assert_uint_eq(enter_in(101, 20, true, 0, &other), in_tree);
+}
+END_TEST
+
 START_TEST(removed_directory_gets_another_node_when_it_is_back)
 {
 	struct place at = live(1, "d");
@@ -168,11 +196,11 @@ START_TEST(moved_directory_keeps_its_node)
 	uint64_t node = enter(20, true, 0, &at);
 
 	move(20, true, at, trash);
-	node_move(table, 20, 0, 1);
+	node_move(table, 20, 0, 1, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 1, &trash), node);
 	ck_assert_int_eq(get(node).kind, NODE_VIEW);
 	move(20, true, trash, at);
-	node_move(table, 20, 1, 0);
+	node_move(table, 20, 1, 0, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 0, &at), node);
 	ck_assert_int_eq(get(node).kind, NODE_ITEM);
 }
@@ -184,7 +212,7 @@ START_TEST(node_moved_onto_another_takes_its_part)
 	uint64_t stale = enter(20, true, 0, &at);
 	uint64_t moved = enter(20, true, 5, &at);
 
-	node_move(table, 20, 5, 0);
+	node_move(table, 20, 5, 0, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 0, &at), moved);
 	ck_assert_uint_eq(get(stale).id, 20);
 }
@@ -420,6 +448,7 @@ int main(void)
 	tcase_add_test(tests, root_is_known_and_cannot_be_forgotten);
 	tcase_add_test(tests, file_has_one_node_live_and_in_any_view);
 	tcase_add_test(tests, directory_has_a_node_in_each_view);
+	tcase_add_test(tests, directory_of_a_view_found_elsewhere_gets_another_node);
 	tcase_add_test(tests, removed_directory_gets_another_node_when_it_is_back);
 	tcase_add_test(tests, moved_directory_keeps_its_node);
 	tcase_add_test(tests, node_moved_onto_another_takes_its_part);

@@ -121,6 +121,20 @@ interrupted() {
 	equal 20000000 "$(cat d/* | wc -c)" bytes
 }
 
+# The kernel moves a directory that it knows elsewhere only while nobody renames, and else answers ESTALE.
+looked_at_while_renamed() {
+	mkdir a b x y x/inner
+	touch a/f x/inner/f
+	rm x/inner/f
+	gives 0 look-while-renamed 500
+	(
+		cd .trash/x/inner
+		mv "$OLDPWD"/x/inner "$OLDPWD"/y
+		lists . f # whoever stands in it goes on seeing it
+		lists "$OLDPWD"/.trash/y/inner f
+	)
+}
+
 memory_returns() {
 	local pid before after
 
@@ -181,6 +195,7 @@ it 'a listing under change shows what was there throughout, once' listing_finds_
 it 'a storm of renames, links, removals and restores leaves a clean store' storm
 it 'X11 unmounting works after a storm of parallel stats' stats_and_unmount
 it 'X11 interrupted readers leak nothing' interrupted
+it 'directories in the trash are found wherever they move while others rename' looked_at_while_renamed
 it 'memory comes back when what it was for is gone' memory_returns
 it 'L2 thirty thousand entries in the trash cost the living nothing' many_entries_cost_nothing
 it 'leaves a store that checks clean' check_clean

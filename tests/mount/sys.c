@@ -353,6 +353,7 @@ static const struct verb {
 	{ "fill-holes", 1, loop_fill_holes },
 	{ "link-many", 3, loop_link_many },
 	{ "lock", 2, loop_lock },
+	{ "look-while-renamed", 1, loop_look_while_renamed },
 	{ "make", 3, loop_make },
 	{ "mmap", 2, loop_mmap },
 	{ "open-while-replaced", 2, loop_open_while_replaced },

@@ -21,6 +21,8 @@ int loop_fill_holes(char **a);
 int loop_link_many(char **a);
 /* lock FILE flock|posix: another process must wait for, then get, an exclusive lock. */
 int loop_lock(char **a);
+/* look-while-renamed TIMES: moves x/inner to y/inner and back and looks at it in .trash, while a child renames a/f and b/f. Prints how often it was not found. */
+int loop_look_while_renamed(char **a);
 /* make DIR COUNT SIZE: files f0 to fN with bytes of their own, in this one process. */
 int loop_make(char **a);
 /* mmap FILE SIZE: shared writable mappings of two processes and read/write see each other. */
