@@ -28,40 +28,59 @@ static int read_block(struct check *c, const struct item *item, uint64_t offset,
 }
 
 static void damaged_content(struct check *c, const struct place *at, const struct item *item,
-			    uint64_t offset)
+			    uint64_t offset, int error)
 {
 	if (check_is_aside(c, at->directory)) {
 		check_set_aside(c, at, "bytes from %" PRIu64 " on cannot be read", offset);
 		return;
 	}
+	c->result.unreadable += error == -EIO;
 	check_problem(c, at,
-		      "its content is damaged: bytes from %" PRIu64
-		      " on cannot be read (body %" PRIu64 ")",
+		      error == -EIO ?
+			      "its content cannot be read: the disk gives an error for bytes from %" PRIu64
+			      " on (body %" PRIu64 ")" :
+			      "its content is damaged: bytes from %" PRIu64
+			      " on cannot be read (body %" PRIu64 ")",
 		      offset, item->body);
-	check_fix(c, &(struct fix){ .kind = FIX_ASIDE, .at = *at, .id = item->id });
+	check_fix(c, &(struct fix){
+			     .kind = FIX_ASIDE, .at = *at, .id = item->id, .body = item->body, .size = offset });
+}
+
+/* From *offset, which is where it ended, or what is wrong begins at or behind. */
+static int read_from(struct check *c, const struct item *item, uint64_t *offset, bool *ret_past)
+{
+	*ret_past = false;
+	for (;;) {
+		size_t size;
+		int result = store_body_seek(c->store, item->body, *offset, true, offset);
+
+		if (result || *offset >= INT64_MAX)
+			return result;
+		size = (size_t)util_min((uint64_t)CHECK_BLOCK, INT64_MAX - *offset);
+		result = read_block(c, item, *offset, size, ret_past);
+		if (result || *ret_past)
+			return result;
+		*offset += size;
+	}
+}
+
+int check_reread_body(struct check *c, uint64_t body, uint64_t offset)
+{
+	struct item item = { .body = body, .size = INT64_MAX };
+	bool past;
+
+	return read_from(c, &item, &offset, &past);
 }
 
 int check_body(struct check *c, const struct place *at, const struct item *item)
 {
 	uint64_t offset = 0;
-	bool past = false;
-	int result;
+	bool past;
+	int result = read_from(c, item, &offset, &past);
 
 	c->result.bodies++;
-	for (;;) {
-		size_t size;
-
-		result = store_body_seek(c->store, item->body, offset, true, &offset);
-		if (result || offset >= INT64_MAX)
-			break;
-		size = (size_t)util_min((uint64_t)CHECK_BLOCK, INT64_MAX - offset);
-		result = read_block(c, item, offset, size, &past);
-		if (result || past)
-			break;
-		offset += size;
-	}
 	if (check_is_damage(result)) {
-		damaged_content(c, at, item, offset);
+		damaged_content(c, at, item, offset, result);
 		return 0;
 	}
 	if (!result && past) {

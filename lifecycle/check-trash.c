@@ -24,13 +24,15 @@ static int check_row_of(struct check *c, const struct place *at, const struct ke
 	key_item(store_codec(c->store), at, &key);
 	if (result == STORE_ABSENT)
 		check_problem(c, at, "missing %s", what);
+	else if (result == -EIO)
+		check_problem(c, at, "the %s is %s", what, check_words(result));
 	else if (result || record_decode_trash(store_codec(c->store), &value, &row))
 		check_problem(c, at, "the %s is damaged", what);
 	else if (key_compare(&row.key, &key) != 0)
 		check_problem(c, at, "the %s names another item", what);
 	else
 		return 0;
-	check_fix(c, &(struct fix){ .kind = FIX_ROWS, .at = *at });
+	check_fix_read(c, result, &(struct fix){ .kind = FIX_ROWS, .at = *at });
 	return 0;
 }
 
@@ -63,9 +65,9 @@ static int get_row_item(struct check *c, const struct trash_row *row, struct sto
 	return record_row_item(c->store, &of, ret_at, ret_item);
 }
 
-static void drop_row(struct check *c, const struct key_parts *parts, bool due)
+static void drop_row(struct check *c, const struct key_parts *parts, bool due, bool damaged)
 {
-	struct fix fix = { .kind = FIX_DELETE };
+	struct fix fix = { .kind = FIX_DELETE, .damaged = damaged };
 
 	if (due)
 		key_due(parts->due_ns, parts->seq, &fix.key);
@@ -117,7 +119,7 @@ static int check_row_item(struct check *c, const struct key_parts *parts,
 
 	if (result == STORE_ABSENT) {
 		tell_stale(c, row, kind->what);
-		drop_row(c, parts, kind->due);
+		drop_row(c, parts, kind->due, false);
 		return 0;
 	}
 	if (check_is_damage(result))
@@ -127,14 +129,14 @@ static int check_row_item(struct check *c, const struct key_parts *parts,
 	if (at.state != KEY_DEL || at.seq != parts->seq) {
 		check_problem(c, &at, "a %s is filed under another time than the item was deleted at",
 			      kind->what);
-		drop_row(c, parts, kind->due);
+		drop_row(c, parts, kind->due, false);
 	} else if (kind->due && item.deletion.destroy_ns != parts->due_ns) {
 		check_problem(c, &at,
 			      "stale EXP row: it says another time than the item at which it is to be destroyed");
-		drop_row(c, parts, true);
+		drop_row(c, parts, true, false);
 	} else if (!kind->due && item.deletion.cause == ITEM_TEMPORARY) {
 		check_problem(c, &at, "a temporary item has a TRASH row");
-		drop_row(c, parts, false);
+		drop_row(c, parts, false, false);
 	} else if (row->uid != item.deletion.uid || row->cause != item.deletion.cause ||
 		   (!kind->due && row->batch != item.deletion.batch)) {
 		check_problem(c, &at,
@@ -157,7 +159,7 @@ static int check_row(struct check *c, const struct store_row *store_row, void *d
 	if (store_row->damaged || record_decode_trash(store_codec(c->store), &store_row->value, &row)) {
 		check_problem_of(c, "(trash)", "the %s of a deletion at %" PRIu64 " is damaged",
 				 kind->what, parts.seq);
-		drop_row(c, &parts, kind->due);
+		drop_row(c, &parts, kind->due, store_row->damaged);
 		return 0;
 	}
 	result = check_row_item(c, &parts, &row, kind);
@@ -302,11 +304,8 @@ int check_counters(struct check *c)
 	int result = record_get_counters(c->store, stored);
 
 	if (check_is_damage(result)) {
-		struct fix fix = { .kind = FIX_DELETE };
-
-		check_problem_of(c, "(counters)", "the counters are damaged");
-		key_meta(ITEM_COUNTERS, &fix.key);
-		check_fix(c, &fix);
+		check_problem_of(c, "(counters)", "the counters are %s", check_words(result));
+		check_fix_read(c, result, &(struct fix){ .kind = FIX_COUNTERS });
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(names) && !result; i++) {

@@ -17,9 +17,10 @@ static bool places_equal(const struct place *a, const struct place *b)
 
 /* ---- one item ----------------------------------------------------------- */
 
-static void xattrs_fix(struct check *c, const struct place *at)
+static void xattrs_fix(struct check *c, const struct place *at, int result)
 {
-	check_fix(c, &(struct fix){ .kind = FIX_XATTRS, .at = *at, .id = at->name[0] ? 0 : c->link });
+	check_fix_read(c, result,
+		       &(struct fix){ .kind = FIX_XATTRS, .at = *at, .id = at->name[0] ? 0 : c->link });
 }
 
 static int check_xattr_list(struct check *c, const struct place *at, const uint8_t *list, size_t size)
@@ -33,7 +34,7 @@ static int check_xattr_list(struct check *c, const struct place *at, const uint8
 		;
 	if (result < 0) {
 		check_problem(c, at, "its extended attributes are not readable");
-		xattrs_fix(c, at);
+		xattrs_fix(c, at, result);
 	}
 	return 0;
 }
@@ -53,9 +54,8 @@ static int check_item_xattrs(struct check *c, const struct place *at, const stru
 		return result;
 	result = record_get_xattrs(c->store, item->id, &value, &list, &size);
 	if (result == STORE_ABSENT || check_is_damage(result)) {
-		check_problem(c, at, "its extended attributes, kept apart, are %s",
-			      result == STORE_ABSENT ? "missing" : "damaged");
-		xattrs_fix(c, at);
+		check_problem(c, at, "its extended attributes, kept apart, are %s", check_words(result));
+		xattrs_fix(c, at, result);
 		return 0;
 	}
 	return result ? result : check_xattr_list(c, at, list, size);
@@ -76,10 +76,11 @@ static int check_directory_item(struct check *c, const struct place *at, const s
 	int result = record_get_guard(c->store, item->id, &guard);
 
 	if (result == STORE_ABSENT || check_is_damage(result)) {
-		check_problem(c, at,
-			      result == STORE_ABSENT ? "the directory has no guard" :
-						       "the guard of the directory is damaged");
-		check_fix(c, &(struct fix){ .kind = FIX_GUARD, .at = *at, .id = item->id });
+		if (result == STORE_ABSENT)
+			check_problem(c, at, "the directory has no guard");
+		else
+			check_problem(c, at, "the guard of the directory is %s", check_words(result));
+		check_fix_read(c, result, &(struct fix){ .kind = FIX_GUARD, .at = *at, .id = item->id });
 	} else if (result)
 		return result;
 	else if (!places_equal(&guard.at, at))
@@ -172,7 +173,7 @@ struct partition {
 /* Where it is needed it is found missing, and made, once the wrong one is gone. */
 static void drop_row(struct check *c, const struct store_row *row)
 {
-	struct fix fix = { .kind = FIX_DELETE };
+	struct fix fix = { .kind = FIX_DELETE, .damaged = row->damaged };
 
 	if (key_from_bytes(store_codec(c->store), row->key, row->key_size, &fix.key) == 0)
 		check_fix(c, &fix);

@@ -126,6 +126,21 @@ void check_fix(struct check *c, const struct fix *fix)
 	f->items[f->count++] = *fix;
 }
 
+void check_fix_read(struct check *c, int result, const struct fix *fix)
+{
+	if (result == -EIO)
+		c->result.unreadable++;
+	else
+		check_fix(c, fix);
+}
+
+const char *check_words(int result)
+{
+	return result == STORE_ABSENT ? "missing" :
+	       result == -EIO	      ? "unreadable (an error of the disk)" :
+					"damaged";
+}
+
 struct search {
 	uint64_t id;
 	struct place at;

@@ -91,6 +91,10 @@ bool check_is_aside(struct check *c, uint64_t directory);
 struct fix;
 struct fixes;
 void check_fix(struct check *c, const struct fix *fix);
+/* The same where reading ended with `result`: what the disk gave no answer for is counted and left alone. */
+void check_fix_read(struct check *c, int result, const struct fix *fix);
+/* "missing", "damaged", or that the disk gave no answer. */
+const char *check_words(int result);
 /* The whole walk; 0 or negative errno. */
 int check_run(struct check *c);
 int check_init(struct check *c);
@@ -123,6 +127,8 @@ int check_counters(struct check *c);
 /* check-body.c */
 /* Reads all of a body. `at` names its owner. */
 int check_body(struct check *c, const struct place *at, const struct item *item);
+/* Reads a body again, from `offset` on. 0, or what came of it. */
+int check_reread_body(struct check *c, uint64_t body, uint64_t offset);
 int check_free(struct check *c);
 int check_bodies(struct check *c); /* orphans, and bodies with two owners */
 

@@ -526,6 +526,7 @@ void lifecycle_scrub_found(struct lifecycle *l, void (*each)(void *data, const c
 struct check_result {
 	uint64_t items, bodies, bytes, problems;
 	uint64_t set_aside; /* damaged, but where lifecycle_quarantine put it */
+	uint64_t unreadable; /* of the problems: those that were errors of the disk, which may pass */
 };
 /*
  * Reads everything, verifies every seal and reference, recounts every counter.

@@ -18,6 +18,7 @@
 #define ASIDE_MARK POLICY_PREFIX_TRUSTED "quarantine"
 #define ASIDE_TRIES 100
 #define NAME_TRIES 100000
+#define UNIT UINT64_C(4096) /* of what a body holds and what not */
 
 /* ---- the directory ---------------------------------------------------------------------- */
 
@@ -170,9 +171,12 @@ static int move_name(struct repair *r, const struct place *at, const struct item
 	return 0;
 }
 
+/* The disk may have got over it, or may not have been what was wrong. */
 int repair_aside(struct repair *r, const struct fix *fix)
 {
-	return repair_all_names(r, fix->id, move_name);
+	int result = check_reread_body(r->check, fix->body, fix->size);
+
+	return check_is_damage(result) ? repair_all_names(r, fix->id, move_name) : result;
 }
 
 static int put_found(struct repair *r, struct item *item, const char *name, const struct key *instead)
@@ -208,22 +212,36 @@ int repair_link(struct repair *r, uint64_t id)
 	return put_found(r, &item, name, &key);
 }
 
-/* The last byte that was ever written, to the next unit of allocation. 0: none. */
+/* Whether nothing is in a body from `offset` on, nor anything that cannot be read: 1, 0, or an errno where nobody knows. */
+static int is_past_end(struct store *s, uint64_t body, uint64_t offset)
+{
+	uint64_t data;
+	int result = store_body_seek(s, body, offset, true, &data);
+
+	return result ? damaged_is(result) ? 0 : result : data >= INT64_MAX;
+}
+
+/*
+ * Where the last of a body ends, be it a part that can be read or one that is
+ * damaged. 0: it is empty. By halves: what is damaged hides what lies behind it.
+ */
 static int find_end(struct store *s, uint64_t body, uint64_t *ret_end)
 {
-	uint64_t at = 0, end = 0;
-	int result = 0;
+	uint64_t low = 0, high = INT64_MAX / UNIT; /* in units: not past the end below `low`; past it from `high` on */
 
-	while (!result) {
-		result = store_body_seek(s, body, at, true, &at);
-		if (result || at >= INT64_MAX)
-			break;
-		result = store_body_seek(s, body, at, false, &at);
-		end = util_min(at, (uint64_t)INT64_MAX);
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		int result = is_past_end(s, body, middle * UNIT);
+
+		if (result < 0)
+			return result;
+		if (result)
+			high = middle;
+		else
+			low = middle + 1;
 	}
-	if (!result)
-		*ret_end = end;
-	return result;
+	*ret_end = low * UNIT;
+	return 0;
 }
 
 static int free_body(struct repair *r, uint64_t body)
@@ -276,18 +294,8 @@ int repair_body(struct repair *r, uint64_t body)
 	uint64_t end;
 	int result = find_end(r->store, body, &end);
 
-	/* What its parts are cannot be read: there is nothing to keep. */
-	if (check_is_damage(result) || (!result && !end)) {
-		bool lost = result;
-
-		result = free_body(r, body);
-		if (!result && lost)
-			repair_tell(r, "(body)",
-				    "removed: body %" PRIu64
-				    " had lost its name, and what its parts are cannot be read",
-				    body);
-		return result;
-	}
+	if (!result && !end)
+		return free_body(r, body);
 	if (!result)
 		result = new_file(r, &item);
 	if (result)

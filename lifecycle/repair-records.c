@@ -23,8 +23,12 @@ static int repair_content(struct repair *r, const struct key *key)
 	struct store_row row = { .key = key->bytes, .key_size = key->size };
 	struct place at;
 	struct item item;
-	int result = store_get(r->store, key, true, &row.value);
+	int result = repair_reread(r, key);
 
+	/* Whole by now, or nobody knows. */
+	if (!damaged_is(result))
+		return result;
+	result = store_get(r->store, key, true, &row.value);
 	if (!result)
 		result = record_row_item(r->store, &row, &at, &item);
 	if (!result && S_ISDIR(item.mode)) {
@@ -74,9 +78,14 @@ static int remove_name(struct repair *r, const struct place *at, const struct it
 
 int repair_names(struct repair *r, uint64_t id)
 {
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct item link;
 	struct key key;
-	int result = repair_all_names(r, id, remove_name);
+	int result = record_get_link(r->store, id, false, &value, &link);
 
+	if (result != STORE_ABSENT && !damaged_is(result))
+		return result;
+	result = repair_all_names(r, id, remove_name);
 	key_link(id, &key);
 	return result ? result : repair_delete(r, &key);
 }
@@ -100,7 +109,11 @@ static int put_guard(struct repair *r, const struct place *at, const struct item
 int repair_guard(struct repair *r, uint64_t id)
 {
 	size_t i = marks_find(&r->check->directories, id);
+	struct guard guard;
+	int result = record_get_guard(r->store, id, &guard);
 
+	if (result != STORE_ABSENT && !damaged_is(result))
+		return result;
 	if (i < r->check->directories.count && r->check->directories.items[i].id == id)
 		return repair_each_name(r, r->check->directories.items[i].directory, id, put_guard);
 	return repair_directory(r, id);
@@ -207,6 +220,24 @@ static void drop_xattrs(struct item *item)
 	item->xattrs_size = 0;
 }
 
+/* Whether they are lost: 1, 0, or an errno where nobody knows. */
+static int xattrs_are_lost(struct store *s, const struct item *item)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	const uint8_t *list = item->xattrs, *bytes;
+	size_t size = item->xattrs_size, at = 0, bytes_size;
+	const char *name;
+	int result = 0;
+
+	if (item->flags & ITEM_XATTR_APART)
+		result = record_get_xattrs(s, item->id, &value, &list, &size);
+	if (result)
+		return result == STORE_ABSENT || damaged_is(result) ? 1 : result;
+	while ((result = record_xattr_next(list, size, &at, &name, &bytes, &bytes_size)) > 0)
+		;
+	return result < 0;
+}
+
 int repair_xattrs(struct repair *r, const struct fix *fix)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -216,7 +247,9 @@ int repair_xattrs(struct repair *r, const struct fix *fix)
 	int result = fix->id ? record_get_link(r->store, fix->id, false, &value, &item) :
 			       record_get_item(r->store, &fix->at, false, &value, &item);
 
-	if (result)
+	if (!result)
+		result = xattrs_are_lost(r->store, &item);
+	if (result <= 0)
 		return result;
 	drop_xattrs(&item);
 	if (fix->id)
@@ -258,7 +291,7 @@ int repair_batch(struct repair *r, const struct fix *fix)
 	struct key key;
 	int result = record_get_batch(r->store, fix->uid, fix->id, &batch);
 
-	if (result && result != STORE_ABSENT && !check_is_damage(result))
+	if (result && result != STORE_ABSENT && !damaged_is(result))
 		return result;
 	count = rows_of(&r->check->entries, fix->id, &last_seq);
 	if (result) {

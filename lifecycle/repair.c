@@ -86,6 +86,13 @@ int repair_all_names(struct repair *r, uint64_t id,
 	return result;
 }
 
+int repair_reread(struct repair *r, const struct key *key)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+
+	return store_get(r->store, key, false, &value);
+}
+
 int repair_delete(struct repair *r, const struct key *key)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
@@ -103,6 +110,27 @@ int repair_put(struct repair *r, const struct key *key, const struct buffer *att
 }
 
 /* ---- one fix ------------------------------------------------------------------ */
+
+static int delete_row(struct repair *r, const struct fix *fix)
+{
+	int result = repair_reread(r, &fix->key);
+
+	if (result == -EBADMSG || (!result && !fix->damaged))
+		return repair_delete(r, &fix->key);
+	return result;
+}
+
+static int delete_counters(struct repair *r)
+{
+	int64_t counters[STORE_COUNTERS_MAX];
+	struct key key;
+	int result = record_get_counters(r->store, counters);
+
+	if (!damaged_is(result))
+		return result;
+	key_meta(ITEM_COUNTERS, &key);
+	return repair_delete(r, &key);
+}
 
 static int truncate_body(struct repair *r, const struct fix *fix)
 {
@@ -124,7 +152,7 @@ static int apply(struct repair *r, const struct fix *fix)
 {
 	switch (fix->kind) {
 	case FIX_DELETE:
-		return repair_delete(r, &fix->key);
+		return delete_row(r, fix);
 	case FIX_DAMAGED:
 		return repair_damaged(r, &fix->key);
 	case FIX_ASIDE:
@@ -153,6 +181,8 @@ static int apply(struct repair *r, const struct fix *fix)
 		return repair_xattrs(r, fix);
 	case FIX_BATCH:
 		return repair_batch(r, fix);
+	case FIX_COUNTERS:
+		return delete_counters(r);
 	case FIX_COUNTER:
 		return add_counter(r, fix);
 	}

@@ -8,6 +8,11 @@
  * changes, and the store is checked anew. So an interrupted run leaves a store
  * that is better, never worse.
  *
+ * What is lost is only what is damaged: bytes that were read and do not unseal,
+ * and do not when they are read again. What the disk gives no answer for (-EIO)
+ * may be read another time: it is told, and left as it is; but a file part of
+ * whose content cannot be read twice moves, whole, like one that is damaged.
+ *
  * What can be made again from what is whole is made again in its place: guards,
  * rows of the trash, shadows, counts. What cannot, but can still be read in
  * part, moves to the directory set aside for it; what cannot be read at all is
@@ -20,9 +25,9 @@
 #include "lifecycle/damage.h"
 
 enum fix_kind {
-	FIX_DELETE, /* `key`: names what is not there, or cannot be read and will be made again */
+	FIX_DELETE, /* `key`: names what is not there, or (`damaged`) does not unseal and will be made again */
 	FIX_DAMAGED, /* `key`, of an item: a directory's record is made again, anything else removed */
-	FIX_ASIDE, /* the item `id` that has a name at `at`, or in at.directory: moves with all its names */
+	FIX_ASIDE, /* the item `id` that has a name at `at`, or in at.directory, whose `body` cannot be read from `size` on: moves with all its names */
 	FIX_NAMES, /* the names of `id`, whose LINK is lost, are removed */
 	FIX_LINK, /* the LINK `id`, which has no name, gets one */
 	FIX_BODY, /* the body `id`, which no item has, becomes a file */
@@ -35,6 +40,7 @@ enum fix_kind {
 	FIX_LINKS, /* the LINK `id` has `names` names, of which `live` live */
 	FIX_XATTRS, /* the item at `at`, or the LINK `id`, loses its extended attributes */
 	FIX_BATCH, /* the record of batch `id` of `uid` is made again from what names it */
+	FIX_COUNTERS, /* the counters do not unseal: all go, and are counted anew */
 	FIX_COUNTER, /* `counter` changes by `delta` */
 };
 
@@ -43,7 +49,9 @@ struct fix {
 	struct place at;
 	struct key key;
 	uint64_t id;
+	uint64_t body;
 	uint64_t size;
+	bool damaged;
 	uint32_t names, live, uid;
 	unsigned counter;
 	int64_t delta;
@@ -79,6 +87,8 @@ int repair_each_name(struct repair *r, uint64_t directory, uint64_t id,
 /* The same in every directory where the check met a name of it. */
 int repair_all_names(struct repair *r, uint64_t id,
 		     int (*visit)(struct repair *r, const struct place *at, const struct item *item));
+/* Reads an item again: -EBADMSG: it is damaged; 0: not any more; STORE_ABSENT; other errno: nobody knows. */
+int repair_reread(struct repair *r, const struct key *key);
 /* Deletes under any condition, or puts so. */
 int repair_delete(struct repair *r, const struct key *key);
 int repair_put(struct repair *r, const struct key *key, const struct buffer *attrs);

@@ -43,6 +43,30 @@ static struct memory *memory_of(struct engine *e)
 
 /* ---- reading ------------------------------------------------------------ */
 
+/* Lock held, as below: what the test wants instead. */
+static int spoilt_item(const struct memory *m, const uint8_t *key, size_t key_size, bool attributes_only)
+{
+	return m->faults.read ? m->faults.read(m->faults.data, key, key_size, attributes_only, 0, 0) : 0;
+}
+
+static int spoilt_body(const struct memory *m, uint64_t body, uint64_t offset)
+{
+	return m->faults.read ? m->faults.read(m->faults.data, NULL, 0, false, body, offset) : 0;
+}
+
+static int spoil_page(const struct memory *m, bool attributes_only, struct store_page *page)
+{
+	for (size_t i = 0; i < page->count; i++) {
+		struct store_row *row = &page->rows[i];
+		int result = spoilt_item(m, row->key, row->key_size, attributes_only);
+
+		if (result && result != -EBADMSG)
+			return result;
+		row->damaged |= result != 0;
+	}
+	return 0;
+}
+
 static int memory_get(struct engine *engine, const struct key *key, bool attributes_only,
 		      struct store_value *ret_value)
 {
@@ -52,7 +76,9 @@ static int memory_get(struct engine *engine, const struct key *key, bool attribu
 
 	pthread_mutex_lock(&m->lock);
 	e = memory_find(&m->map, key);
-	result = e ? memory_copy_out(e, attributes_only, ret_value) : STORE_ABSENT;
+	result = spoilt_item(m, key->bytes, key->size, attributes_only);
+	if (!result)
+		result = e ? memory_copy_out(e, attributes_only, ret_value) : STORE_ABSENT;
 	pthread_mutex_unlock(&m->lock);
 	return result;
 }
@@ -60,11 +86,18 @@ static int memory_get(struct engine *engine, const struct key *key, bool attribu
 static int memory_query(struct engine *engine, const struct store_query *query, struct store_page *ret_page)
 {
 	struct memory *m = memory_of(engine);
+	struct store_page page = { 0 };
 	int result;
 
 	pthread_mutex_lock(&m->lock);
-	result = memory_fill_page(&m->map, query, ret_page);
+	result = memory_fill_page(&m->map, query, &page);
+	if (!result)
+		result = spoil_page(m, query->attributes_only, &page);
 	pthread_mutex_unlock(&m->lock);
+	if (result)
+		store_page_release(&page);
+	else
+		*ret_page = page;
 	return result;
 }
 
@@ -83,23 +116,29 @@ static int memory_body_read(struct engine *engine, uint64_t body, uint64_t offse
 			    size_t size)
 {
 	struct memory *m = memory_of(engine);
+	int result;
 
 	pthread_mutex_lock(&m->lock);
-	memory_body_copy(&m->map, body, offset, buffer, size);
+	result = spoilt_body(m, body, offset);
+	if (!result)
+		memory_body_copy(&m->map, body, offset, buffer, size);
 	pthread_mutex_unlock(&m->lock);
-	return 0;
+	return result;
 }
 
 static int memory_body_seek(struct engine *engine, uint64_t body, uint64_t offset, bool data,
 			    uint64_t *ret_offset)
 {
 	struct memory *m = memory_of(engine);
+	int result;
 
 	pthread_mutex_lock(&m->lock);
-	*ret_offset = data ? memory_body_data(&m->map, body, offset) :
-			     memory_body_hole(&m->map, body, offset);
+	result = spoilt_body(m, body, offset);
+	if (!result)
+		*ret_offset = data ? memory_body_data(&m->map, body, offset) :
+				     memory_body_hole(&m->map, body, offset);
 	pthread_mutex_unlock(&m->lock);
-	return 0;
+	return result;
 }
 
 static int memory_body_usage(struct engine *engine, uint64_t body, uint64_t *ret_bytes)

@@ -349,6 +349,12 @@ struct store_faults {
 	uint64_t error_at; /* not done, -EIO */
 	uint64_t no_space_at; /* not done, -ENOSPC, for growing ones */
 	void (*before)(void *data, uint64_t n); /* another client's change: may itself transact (not counted) */
+	/*
+	 * What reading answers instead, from the call on: of an item or a row, or (`key` NULL) of a body
+	 * from `offset` on. 0: as it is; -EBADMSG: damaged; another errno. Must not call the store.
+	 */
+	int (*read)(void *data, const uint8_t *key, size_t key_size, bool attributes_only,
+		    uint64_t body, uint64_t offset);
 	void *data;
 };
 void store_memory_inject(struct store *s, const struct store_faults *faults);

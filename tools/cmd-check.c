@@ -69,9 +69,10 @@ static bool show_progress(void *data, uint64_t done)
 
 static void print_json_result(const struct check_result *r, const struct check_result *left)
 {
-	json_t *row = json_pack("{sI sI sI sI sI}", "items", (json_int_t)r->items, "bodies",
+	json_t *row = json_pack("{sI sI sI sI sI sI}", "items", (json_int_t)r->items, "bodies",
 				(json_int_t)r->bodies, "bytes", (json_int_t)r->bytes, "problems",
-				(json_int_t)r->problems, "set_aside",
+				(json_int_t)r->problems, "unreadable",
+				(json_int_t)(left ? left->unreadable : r->unreadable), "set_aside",
 				(json_int_t)(left ? left->set_aside : r->set_aside));
 
 	if (left)
@@ -110,6 +111,8 @@ static void print_result(const struct arguments *a, const struct check_result *r
 	if (aside)
 		printf("; %llu damaged in /%s", (unsigned long long)aside, QUARANTINE_NAME);
 	putchar('\n');
+	if (left ? left->unreadable : r->unreadable)
+		puts("where the disk gave an error nothing was changed: it may pass; check again, or copy the store to another disk first");
 	if (r->problems && !left)
 		puts("nothing was changed; 'ddbfs check --quarantine' mends what can be mended and sets the rest aside");
 }
