@@ -131,6 +131,8 @@ void job_undo(struct job *j);
 bool job_flag(const struct job *j, const char *key);
 int64_t job_number(const struct job *j, const char *key);
 
+/* What the request's "taken" says; by itself: refuse. */
+enum undo_taken job_undo_taken(const struct job *j);
 const char *job_type_name(uint32_t mode); /* "file", "directory", ... */
 /* {"items": n, "bytes": n} */
 json_t *job_amount(int64_t items, int64_t bytes);

@@ -4,6 +4,10 @@
  * In: path; to (a live directory; without it, to where it was); taken: refuse,
  * skip, rename, replace or swap. Progress. Result: path, restored_path, items,
  * skipped, swapped.
+ *
+ * A live directory of which a part came back before: the rest of it comes back
+ * too, as by an undo of nothing but what lies below it. Rows then tell what
+ * stays: path, error. Result: left, besides.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -216,6 +220,114 @@ static void restore(struct job *j, const char *path, const struct target *t, uin
 		finish(&r, parent ? restore_to(&r, parent) : restore_origin(&r));
 }
 
+/* ---- the rest of a directory ----------------------------------------------------- */
+
+struct rest {
+	struct job *job;
+	const char *path;
+	uint64_t left, refused;
+};
+
+static int may_come_back(void *data, const struct place *at, const struct item *item)
+{
+	struct rest *r = data;
+
+	return access_restore(r->job->control->namei, &r->job->actor, at, item, at->directory);
+}
+
+/* What others may not see is counted, and not named. */
+static void say_left(void *data, const char *path, const struct item *item, int result)
+{
+	struct rest *r = data;
+	json_t *row;
+
+	if (!result)
+		return;
+	r->left++;
+	if (result == -EACCES || result == -EPERM) {
+		r->refused++;
+		return;
+	}
+	row = json_pack("{ss}", "error", result == -ENOENT ? "no longer there" : "the name is taken");
+	bytes_to_json(row, "path", path);
+	job_row(r->job, row);
+}
+
+static bool show_rest(void *data, uint64_t done, uint64_t total)
+{
+	struct rest *r = data;
+
+	return job_progress(r->job, done, total);
+}
+
+static void say_rest(struct rest *r, const struct undo_result *undone)
+{
+	json_t *result = json_pack("{sI sb sb sI}", "items", (json_int_t)undone->restored, "skipped",
+				   false, "swapped", false, "left", (json_int_t)r->left);
+
+	bytes_to_json(result, "path", r->path);
+	bytes_to_json(result, "restored_path", r->path);
+	job_result(r->job, r->refused || undone->missing ? CONTROL_PARTLY : CONTROL_DONE, result);
+}
+
+static void say_rest_failed(struct rest *r, const struct undo_result *undone, int result)
+{
+	switch (result) {
+	case -ENOENT:
+		job_error(r->job, CONTROL_NOT_FOUND, r->path,
+			  "not deleted; 'ddbfs trash list' says what is");
+		break;
+	case -EEXIST:
+	case -EISDIR:
+	case -ENOTEMPTY:
+		job_error(r->job, CONTROL_CONFLICT, r->path,
+			  "a name in it is taken, so nothing was moved; give --rename, --replace or --skip");
+		break;
+	case -EINTR:
+		job_error(r->job, CONTROL_INTERRUPTED, r->path,
+			  "interrupted after %llu items; nothing is lost, the same command goes on from there",
+			  (unsigned long long)undone->restored);
+		break;
+	default:
+		job_error_errno(r->job, r->path, result);
+	}
+}
+
+static void restore_rest(struct job *j, const char *path, uint64_t directory)
+{
+	const char *taken = json_string_value(json_object_get(j->request, "taken"));
+	struct rest r = { .job = j, .path = path };
+	struct undo_result undone = { 0 };
+	struct undo_options o = {
+		.directory = directory,
+		.taken = job_undo_taken(j),
+		.allowed = may_come_back,
+		.entry = say_left,
+		.progress = show_rest,
+		.data = &r,
+	};
+	int result;
+
+	if (taken && !strcmp(taken, "swap")) {
+		job_error(j, CONTROL_CONFLICT, path, "was not replaced by a rename; restore it without --swap");
+		return;
+	}
+	result = lifecycle_undo(job_lifecycle(j), &j->actor, &o, &undone);
+	job_settle(j);
+	if (result)
+		say_rest_failed(&r, &undone, result);
+	else
+		say_rest(&r, &undone);
+}
+
+/* Whether the path ends in .trash: a view that leads there is a live directory's. */
+static bool names_trash(const struct job *j, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && !strcmp(slash + 1, store_trash_name(job_store(j)));
+}
+
 void job_restore(struct job *j)
 {
 	_cleanup_(target_release) struct target t = { 0 };
@@ -224,8 +336,11 @@ void job_restore(struct job *j)
 
 	if (job_refused_read_only(j) || job_target(j, "path", true, &path, &t))
 		return;
-	if (t.kind == TARGET_VIEW)
+	if (t.kind == TARGET_VIEW && names_trash(j, path))
 		job_error(j, CONTROL_USAGE, path, "a trash itself; name what is in it");
+	else if ((t.kind == TARGET_VIEW || t.kind == TARGET_DIRECTORY) &&
+		 !json_object_get(j->request, "to") && !json_object_get(j->request, "to_hex"))
+		restore_rest(j, path, t.directory);
 	else if (t.kind != TARGET_ENTRY)
 		job_error(j, CONTROL_NOT_FOUND, path, "not deleted; 'ddbfs trash list' says what is");
 	else if (!find_parent(j, &to, &parent))

@@ -161,7 +161,7 @@ static int may_restore(void *data, const struct place *at, const struct item *it
 	return access_restore(u->job->control->namei, &u->job->actor, at, item, at->directory);
 }
 
-static enum undo_taken parse_taken(const struct job *j)
+enum undo_taken job_undo_taken(const struct job *j)
 {
 	static const char *const names[] = {
 		[UNDO_REFUSE] = "refuse", [UNDO_SKIP] = "skip", [UNDO_RENAME] = "rename", [UNDO_REPLACE] = "replace"
@@ -237,7 +237,7 @@ void job_undo(struct job *j)
 	struct undo_result r = { 0 };
 	struct undo_options o = {
 		.batch = batch ? strtoull(batch, NULL, 10) : 0,
-		.taken = parse_taken(j),
+		.taken = job_undo_taken(j),
 		.dry_run = u.dry_run,
 		.allowed = may_restore,
 		.entry = say_entry,

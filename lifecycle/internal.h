@@ -399,7 +399,6 @@ struct restoring {
 	unsigned flags;
 	bool (*progress)(void *data, uint64_t done);
 	void *data;
-	bool keep_time; /* the directory it goes into came back for it: its mtime stays */
 	uint64_t done; /* items that came back */
 	struct place to; /* where the last one is now */
 };
@@ -414,8 +413,13 @@ int restore_to_origin(struct lifecycle *l, struct restoring *r, const struct pla
  */
 int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at, uint64_t parent,
 		const char *name);
-/* Makes a deleted item a live one, with the times it had. */
-void restore_revive(struct item *item, int64_t now_ns);
+/* Makes the item that was deleted under `seq` a live one, with the times it had. */
+void restore_revive(struct item *item, uint64_t seq, int64_t now_ns);
+/*
+ * Gives a directory that comes back from the deletion `by` (a batch, or a number of
+ * its own) the time it had before, and notes that this is it.
+ */
+void restore_settle_time(struct item *directory, uint64_t by);
 /*
  * Everything of `batch` that was deleted below `directory` comes back to where
  * it was; `top` is what is being restored.

@@ -294,7 +294,16 @@ enum undo_taken { /* what to do when a name is taken */
 };
 
 struct undo_options {
-	uint64_t batch; /* 0 = the caller's last: of his session first */
+	/*
+	 * 0 = the caller's last of which not all is back: of his session first. A purge
+	 * counts only while something of it can come back.
+	 */
+	uint64_t batch;
+	/*
+	 * Only what was deleted in or below this directory; without a batch: of the last
+	 * deletion, whoever's, of which a part is back already. 0 = everywhere.
+	 */
+	uint64_t directory;
 	enum undo_taken taken;
 	const char *only; /* fnmatch(3) on names of top entries, or NULL */
 	bool dry_run;
@@ -303,7 +312,7 @@ struct undo_options {
 	 * before anything moves. 0 or negative errno. NULL = all.
 	 */
 	int (*allowed)(void *data, const struct place *at, const struct item *item);
-	/* Each top entry as it is dealt with: path, bytes, result (0 or -errno). May be NULL. */
+	/* Each top entry as it is dealt with: path, item, result (0 or -errno). May be NULL. */
 	void (*entry)(void *data, const char *path, const struct item *item, int result);
 	bool (*progress)(void *data, uint64_t done, uint64_t total);
 	void *data;

@@ -255,6 +255,28 @@ static int way_collect(struct lifecycle *l, uint64_t directory, struct way *ret_
 	return 0;
 }
 
+/* A live directory inside a deleted one comes back with it, as if deleted by the same hand. */
+static int way_settle(struct lifecycle *l, uint64_t directory, uint64_t by)
+{
+	struct store_retry retry = { 0 };
+	int result;
+
+	do {
+		_cleanup_(transaction_release) struct transaction t = { 0 };
+		_cleanup_(tree_release) struct tree_directory d = { 0 };
+
+		lifecycle_lock_background(l);
+		result = tree_load(l->store, directory, &d);
+		if (!result) {
+			restore_settle_time(&d.own, by);
+			tree_put_own(&t, l->store, &d);
+			result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
+		}
+		lifecycle_unlock(l);
+	} while (store_retry(&retry, &result));
+	return result;
+}
+
 /*
  * Hands down the deletions on the way, outermost first; live directories inside
  * a deleted one inherit its.
@@ -263,7 +285,9 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
 {
 	struct deletion deletion = { 0 };
 	struct tree_directory d;
+	uint64_t by = 0; /* what way_settle is told of the nearest deleted directory */
 	uint32_t mask = 0777;
+	bool live;
 	int result = 0;
 
 	if (way->first) {
@@ -280,8 +304,11 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
 		result = tree_load(l->store, way->ids[i], &d);
 		if (result)
 			break;
-		if (!tree_is_live(&d))
+		live = tree_is_live(&d);
+		if (!live) {
 			deletion = d.own.deletion;
+			by = deletion.batch ? deletion.batch : d.guard.at.seq;
+		}
 		mask &= d.own.directory.trash_mask;
 		tree_release(&d);
 		if (i + 1 < way->count) {
@@ -290,20 +317,21 @@ static int way_bequeath(struct lifecycle *l, const struct way *way, const char *
 		}
 		if (!result)
 			result = bequeath(l, way->ids[i], except, &deletion, mask);
+		if (!result && live)
+			result = way_settle(l, way->ids[i], by);
 	}
 	return result == STORE_ABSENT ? -ENOENT : result;
 }
 
 /*
  * The directory `id` under its name in `parent`: back in its place, or whatever
- * live one has that. r->keep_time follows: what comes into a directory that came
- * back just now leaves it the time it had.
+ * live one has that.
  */
-static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint64_t parent,
+static int way_step(struct lifecycle *l, const struct restoring *r, uint64_t id, uint64_t parent,
 		    uint64_t *ret_id, struct place *ret_where)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE, .keep_time = r->keep_time };
+	struct restoring quiet = { .actor = r->actor, .flags = RESTORE_NOREPLACE };
 	struct guard guard;
 	struct item item;
 	int result = record_get_guard(l->store, id, &guard);
@@ -315,18 +343,15 @@ static int way_step(struct lifecycle *l, struct restoring *r, uint64_t id, uint6
 	result = record_get_item(l->store, ret_where, true, &value, &item);
 	if (!result) {
 		*ret_id = item.id;
-		/* One that was live in a directory that came back came back with it. */
-		r->keep_time = r->keep_time && item.id == id;
 		return S_ISDIR(item.mode) ? 0 : -ENOTDIR;
 	}
 	if (result != STORE_ABSENT)
 		return result;
 	*ret_id = id;
-	r->keep_time = true;
 	return restore_one(l, &quiet, &guard.at, parent, guard.at.name);
 }
 
-static int way_walk(struct lifecycle *l, struct restoring *r, const struct way *way,
+static int way_walk(struct lifecycle *l, const struct restoring *r, const struct way *way,
 		    uint64_t *ret_parent, char **ret_path)
 {
 	uint64_t parent = way->first ? way->ids[way->first - 1] : KEY_ID_ROOT;

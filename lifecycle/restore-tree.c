@@ -189,7 +189,7 @@ static int add_child(struct regrowth *g, const struct place *at, const struct it
 	if (result)
 		return result;
 	memcpy(to.name, at->name, sizeof(to.name));
-	restore_revive(&back, g->now_ns);
+	restore_revive(&back, at->seq, g->now_ns);
 	back.flags |= flags;
 	transaction_put_item(t, g->l->store, &to, &back, 0);
 	transaction_delete_item(t, g->l->store, at, item->version);

@@ -19,17 +19,26 @@ int restore_tell(struct restoring *r, uint64_t count)
 	return r->progress && r->progress(r->data, r->done) ? -EINTR : 0;
 }
 
-void restore_revive(struct item *item, int64_t now_ns)
+void restore_revive(struct item *item, uint64_t seq, int64_t now_ns)
 {
-	struct item_directory *d = &item->directory;
-	uint64_t batch = item->deletion.batch;
+	uint64_t by = item->deletion.batch ? item->deletion.batch : seq;
 
 	item->flags &= ~(uint32_t)ITEM_DELETION;
 	item->ctime = tree_time(now_ns);
-	/* As it was before the first deletion in it, by the same hand that then removed it. */
-	if (S_ISDIR(item->mode) && batch && d->saved_batch == batch)
-		item->mtime = d->saved_mtime;
+	if (S_ISDIR(item->mode) && by)
+		restore_settle_time(item, by);
 	item->deletion = (struct deletion){ 0 };
+}
+
+void restore_settle_time(struct item *directory, uint64_t by)
+{
+	struct item_directory *d = &directory->directory;
+
+	/* As it was before the first deletion in it, by the same hand that then removed it. */
+	if (d->saved_batch == by)
+		directory->mtime = d->saved_mtime;
+	d->saved_batch = by;
+	d->saved_mtime = directory->mtime;
 }
 
 /* ---- one transaction ----------------------------------------------------------------- */
@@ -279,17 +288,19 @@ static int add_directory(struct comeback *c, struct transaction *t)
 
 /*
  * The parent's times move on as with any new name; unless it came back itself,
- * just now, or with the time it had before this batch and untouched since.
+ * and nothing touched it since: then it still has the time that was saved for
+ * it. That is told from the directory alone, so that a restore which was broken
+ * off leaves the same times when it is done again.
  */
-static void touch_parent(struct comeback *c, uint64_t batch)
+static void touch_parent(struct comeback *c)
 {
 	const struct item_directory *d = &c->parent.own.directory;
 	struct timespec mtime = c->parent.own.mtime;
-	bool whole = batch && d->saved_batch == batch && d->saved_mtime.tv_sec == mtime.tv_sec &&
-		     d->saved_mtime.tv_nsec == mtime.tv_nsec && c->at->directory == c->parent.id;
+	bool untouched = d->saved_batch && d->saved_mtime.tv_sec == mtime.tv_sec &&
+			 d->saved_mtime.tv_nsec == mtime.tv_nsec && c->at->directory == c->parent.id;
 
 	tree_touch(&c->parent, c->now_ns);
-	if (whole || c->r->keep_time)
+	if (untouched)
 		c->parent.own.mtime = mtime;
 }
 
@@ -299,7 +310,7 @@ static int add_all(struct comeback *c, struct transaction *t)
 	uint64_t batch = c->item.deletion.batch;
 	int result;
 
-	restore_revive(&back, c->now_ns);
+	restore_revive(&back, c->at->seq, c->now_ns);
 	back.flags &= ~(uint32_t)ITEM_SHADOWED;
 	back.flags |= c->shadowed ? ITEM_SHADOWED : 0;
 	transaction_put_item(t, c->l->store, &c->to, &back, c->replaces ? c->victim.version : 0);
@@ -309,7 +320,7 @@ static int add_all(struct comeback *c, struct transaction *t)
 	result = S_ISDIR(c->item.mode) ? add_directory(c, t) : 0;
 	if (result)
 		return result;
-	touch_parent(c, batch);
+	touch_parent(c);
 	if (c->replaces)
 		removal_add(c->l, &c->removal, &c->parent, t, takes_whole(c));
 	tree_put_own(t, c->l->store, &c->parent);

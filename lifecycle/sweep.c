@@ -57,6 +57,66 @@ static int move_due(struct sweep *w, const struct place *at, uint64_t due_batch,
 	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
 }
 
+/* Who purged is not in the row: he is looked for. */
+struct purger {
+	uint64_t batch;
+	uint32_t uid;
+	bool found;
+};
+
+static bool find_purger(void *data, const struct batch *batch)
+{
+	struct purger *p = data;
+
+	if (batch->seq == p->batch) {
+		p->uid = batch->uid;
+		p->found = true;
+	}
+	return p->found;
+}
+
+static int lapse_once(struct sweep *w, const struct place *at, const struct purger *purger)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct deletion d;
+	struct item item;
+	int result = record_get_item(w->l->store, at, false, &value, &item);
+
+	if (result)
+		return result == STORE_ABSENT ? 0 : result;
+	d = item.deletion;
+	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED)
+		return 0;
+	d.flags &= ~DELETION_PURGED;
+	d.destroy_ns = d.expires_ns > w->now_ns ? d.expires_ns : time_add(w->now_ns, HOLD_AGAIN_NS);
+	deletion_change(w->l, &t, at, &item, &d, d.batch);
+	if (purger->found)
+		result = batch_add_restored(w->l, &t, purger->uid, purger->batch, 1);
+	return result ? result : tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
+}
+
+/*
+ * The grace of a purge is over, but by now a hold forbids what it was for: the
+ * entry is in the trash again, as if nobody had purged it, and stays as long as
+ * the hold. The lock is not held.
+ */
+static int lapse(struct sweep *w, const struct place *at, uint64_t purge)
+{
+	struct purger purger = { .batch = purge };
+	struct store_retry retry = { 0 };
+	int result = lifecycle_batches(w->l, UINT32_MAX, find_purger, &purger);
+
+	if (result)
+		return result;
+	do {
+		lifecycle_lock_background(w->l);
+		result = lapse_once(w, at, &purger);
+		lifecycle_unlock(w->l);
+	} while (store_retry(&retry, &result));
+	return result;
+}
+
 /* What cannot be read is check's to name; everything else goes on. */
 static bool pass_over(struct sweep *w, int result)
 {
@@ -144,9 +204,10 @@ static int sweep_item(struct sweep *w, const struct place *at, const struct item
 		return move_due(w, at, due_batch, st.deletion.destroy_ns);
 	if (itself && !S_ISDIR(item->mode)) {
 		result = destroy_is_held(w->l, at, item);
-		if (result == 1)
+		if (result == 1 && !(item->deletion.flags & DELETION_PURGED))
 			return move_due(w, at, due_batch, time_add(w->now_ns, HOLD_AGAIN_NS));
-		return result ? result : add_file(w, at, item);
+		if (result <= 0)
+			return result ? result : add_file(w, at, item);
 	}
 	w->pending = true;
 	w->top = st.top;
@@ -194,7 +255,9 @@ static int sweep_top(struct sweep *w)
 		w->busy = true;
 		return 0;
 	}
-	if (result == -EPERM) {
+	if (result == -EPERM && w->deletion.flags & DELETION_PURGED) {
+		result = lapse(w, &top, w->due_batch);
+	} else if (result == -EPERM) {
 		lifecycle_lock_background(w->l);
 		result = move_due(w, &top, w->due_batch, time_add(w->now_ns, HOLD_AGAIN_NS));
 		lifecycle_unlock(w->l);

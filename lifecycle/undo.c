@@ -42,9 +42,9 @@ struct undoing {
 /* ---- which batch ---------------------------------------------------------------------- */
 
 struct batch_choice {
-	struct lifecycle *l;
-	uint64_t wanted; /* a certain one, 0 = the last */
-	uint32_t session;
+	struct undoing *u;
+	const struct batch *candidate;
+	uint64_t stays; /* entries of it that are there, and stay on purpose */
 	bool same_session;
 	bool found;
 	struct batch batch;
@@ -56,21 +56,81 @@ static bool stop_at_first(void *data, uint64_t seq, const struct trash_row *row)
 	return true;
 }
 
+/* Whether an undo of that batch would bring the item back: 1, 0, negative errno. */
+static int is_usable(struct undoing *u, const struct batch *batch, const struct place *at,
+		     const struct item *item)
+{
+	const struct deletion *d = &item->deletion;
+	struct standing st;
+	int result;
+
+	if (batch->purge)
+		return d->flags & DELETION_PURGED && !(d->flags & DELETION_DOOMED) &&
+		       d->expires_ns > lifecycle_now_ns(u->l);
+	/* What an undo left because of a newer one stays. */
+	if (d->cause != ITEM_REMOVED || d->replaced_by)
+		return 0;
+	result = standing_load(u->l, at, item, &st);
+	return result ? result : st.visible || st.pinned;
+}
+
+static bool usable_row(void *data, uint64_t seq, const struct trash_row *row)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct batch_choice *c = data;
+	struct undoing *u = c->u;
+	struct place at;
+	struct item item;
+	int result = standing_row_item(u->l, &row->key, true, &at, &value, &item);
+
+	if (!result)
+		result = is_usable(u, c->candidate, &at, &item);
+	c->stays += result == 0 && item.deletion.cause == ITEM_REMOVED && item.deletion.replaced_by;
+	if (result == 1 && u->o->directory)
+		result = tree_is_below(u->l->store, at.directory, u->o->directory, NULL);
+	/* What is damaged, or gone meanwhile, does not come back. */
+	c->result = result < 0 && result != -EBADMSG && result != -ENOENT ? result : 0;
+	return c->result || result == 1;
+}
+
+/*
+ * Whether an undo of a batch has something to do: 1, 0, negative errno. If
+ * nothing of it can come back any more, but not all of it did, that is something
+ * to be told, once, before the batch before it is meant; except of a purge, which
+ * is over with its grace.
+ */
+static int is_worth(struct batch_choice *c, const struct batch *batch)
+{
+	bool below = c->u->o->directory;
+	int result;
+
+	c->candidate = batch;
+	c->stays = 0;
+	result = batch_rows(c->u->l, batch, below ? 0 : USABLE_ROWS, usable_row, c);
+	if (c->result || result)
+		return c->result ? c->result : util_min(result, 1);
+	return !below && !batch->purge && batch->restored + c->stays < batch->count;
+}
+
 static bool choose(void *data, const struct batch *batch)
 {
 	struct batch_choice *c = data;
+	const struct undo_options *o = c->u->o;
+	int worth = 1;
 
-	if (c->wanted ? batch->seq != c->wanted :
-			batch->undone || (c->same_session && batch->session != c->session))
+	if (o->batch && batch->seq != o->batch)
 		return false;
-	/* The grace of a purge may be over: then the one before is meant. One that is all back was to be marked so, when an undo ended. */
-	if (!c->wanted && batch->purge && (!batch->count || batch->restored < batch->count)) {
-		int left = batch_rows(c->l, batch, USABLE_ROWS, stop_at_first, NULL);
-
-		if (left <= 0) {
-			c->result = left;
-			return left < 0;
-		}
+	/* Of a directory: what a part of came back from. */
+	if (!o->batch && o->directory && (batch->purge || !batch->restored))
+		return false;
+	if (!o->batch && !o->directory &&
+	    (batch->undone || (c->same_session && batch->session != c->u->actor->session)))
+		return false;
+	if (!o->batch)
+		worth = is_worth(c, batch);
+	if (worth <= 0) {
+		c->result = worth;
+		return worth < 0;
 	}
 	c->batch = *batch;
 	c->found = true;
@@ -81,12 +141,7 @@ static int find_batch(struct undoing *u, uint32_t uid, bool same_session, struct
 {
 	int result;
 
-	*c = (struct batch_choice){
-		.l = u->l,
-		.wanted = u->o->batch,
-		.session = u->actor->session,
-		.same_session = same_session,
-	};
+	*c = (struct batch_choice){ .u = u, .same_session = same_session };
 	result = lifecycle_batches(u->l, uid, choose, c);
 	return result ? result : c->result;
 }
@@ -96,7 +151,7 @@ static int choose_batch(struct undoing *u)
 	struct batch_choice c;
 	int result;
 
-	if (u->o->batch) {
+	if (u->o->batch || u->o->directory) {
 		result = find_batch(u, UINT32_MAX, false, &c);
 	} else {
 		result = find_batch(u, u->actor->uid, true, &c);
@@ -206,6 +261,11 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 		result = undo_look(u);
 	if (!result && u->o->only)
 		skip = fnmatch(u->o->only, item.name, 0) != 0;
+	if (!result && !skip && u->o->directory) {
+		result = tree_is_below(u->l->store, at.directory, u->o->directory, NULL);
+		skip = result == 0;
+		result = util_min(result, 0);
+	}
 	if (!result && !skip && !u->batch.purge) {
 		result = is_joined(u, &at, &item, &skip);
 		if (!result && !skip)
@@ -519,7 +579,7 @@ static int mark_undone(struct undoing *u)
 	return tree_commit(&t, u->l->store, STORE_RELEASING, NULL);
 }
 
-/* With a pattern, the rest of the batch can still be undone. */
+/* With a pattern, or below a directory: the rest of the batch can still be undone. */
 static int finish(struct undoing *u)
 {
 	struct store_retry retry = { 0 };
@@ -527,7 +587,7 @@ static int finish(struct undoing *u)
 
 	if (u->refused && !u->result->restored)
 		return u->refusal;
-	if (u->o->only) {
+	if (u->o->only || u->o->directory) {
 		result = batch_rows(u->l, &u->batch, 0, stop_at_first, NULL);
 		if (result)
 			return util_min(result, 0);
@@ -548,7 +608,7 @@ static int undo_batch(struct undoing *u)
 	if (result)
 		return result;
 	r->already = u->batch.restored;
-	if (!u->o->only && u->batch.count > u->batch.restored + u->rows)
+	if (!u->o->only && !u->o->directory && u->batch.count > u->batch.restored + u->rows)
 		r->missing = u->batch.count - u->batch.restored - u->rows;
 	if (u->o->taken == UNDO_REFUSE && !u->batch.purge) {
 		result = pass_all(u, PASS_CHECK);

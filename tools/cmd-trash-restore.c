@@ -14,6 +14,23 @@
 #include "tools/print.h"
 #include "tools/taken.h"
 
+/* Of a directory of which a part was back already: what stays in the trash. */
+static void say_left(void *data, json_t *row)
+{
+	const struct client *c = data;
+	_cleanup_free_ char *inner = NULL, *shown = NULL, *quoted = NULL;
+
+	if (arguments_has(c->arguments, OPTION_JSON)) {
+		print_json(row);
+		return;
+	}
+	if (bytes_from_json(row, "path", &inner))
+		return;
+	shown = client_shown(c, inner);
+	quoted = print_quoted(shown);
+	printf("left     %s (%s)\n", quoted, json_string_value(json_object_get(row, "error")));
+}
+
 static void say_restored(const struct client *c, json_t *result)
 {
 	_cleanup_free_ char *inner = NULL, *shown = NULL, *quoted = NULL;
@@ -31,7 +48,7 @@ static void say_restored(const struct client *c, json_t *result)
 		printf("skipped  %s (the name is taken)\n", quoted);
 	else if (json_is_true(json_object_get(result, "swapped")))
 		printf("restored %s (what replaced it is in the trash)\n", quoted);
-	else if (items > 1)
+	else if (items > 1 || !items)
 		printf("restored %s (%lld items)\n", quoted, items);
 	else
 		printf("restored %s\n", quoted);
@@ -39,9 +56,9 @@ static void say_restored(const struct client *c, json_t *result)
 
 static int restore_one(const struct arguments *a, const char *path, const char *taken)
 {
-	static const struct client_events events = { .what = "restoring" };
 	_cleanup_free_ char *to = NULL;
 	struct client c;
+	struct client_events events = { .what = "restoring", .row = say_left, .data = &c };
 	json_t *request, *result = NULL;
 	int code = client_open(a, path, false, &c);
 

@@ -94,7 +94,7 @@ const struct command command_table[] = {
 		.summary = "bring deleted files and directories back",
 		.text = "PATH is one in a .trash, or the path that the item had; then the newest deletion of that name is meant. It "
 			"returns to where it was, and parent directories that are gone are made again as they were, without their "
-			"other contents; or it goes to --to DIR. A directory comes back with all that was deleted with it.\n"
+			"other contents; or it goes to --to DIR. A directory comes back with all that was deleted with it; if a part of it was restored before, the rest follows and merges.\n"
 			"A name that is taken: nothing is done (exit code 5), unless --skip, --rename or --replace is given.\n"
 			"--swap is for what was replaced by a rename, as editors and 'mv' do: it comes back, and what replaced it "
 			"goes to the trash in the same moment, if that is still what bears the name (exit code 5 else). The same "

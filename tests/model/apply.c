@@ -285,7 +285,6 @@ static int restore_call(struct context *c, const struct place *at, unsigned flag
 /* What is broken off may be called again, also by the process that comes after. */
 static void between(struct context *c)
 {
-	c->run->learn_times = true;
 	if (c->op->number >> 20 & 1)
 		subject_remount(c->s);
 }
@@ -344,8 +343,7 @@ static int any_batch(const struct context *c)
 	if (last > 0 && c->op->number >> 4 & 1)
 		return last;
 	for (int i = c->m->batches_count - 1; i > 0; i--)
-		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) &&
-		    model_batch_is_known(c->m, i) && c->op->number >> (5 + i % 8) & 1)
+		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) && c->op->number >> (5 + i % 8) & 1)
 			return i;
 	return 0;
 }
@@ -374,7 +372,7 @@ static void do_undo(struct context *c)
 	struct undo_result undone;
 	struct model_undone mine;
 
-	if (!batch || is_protected_somewhere(c) || (taken == MODEL_RENAMES && renames_run_out(c)))
+	if (batch <= 0 || is_protected_somewhere(c) || (taken == MODEL_RENAMES && renames_run_out(c)))
 		return;
 	expected = model_undo(c->m, &c->who, batch, taken, dry, &mine);
 	result = undo_call(c, batch, by_id, taken, dry, interrupted ? &p : NULL, &undone);

@@ -38,10 +38,6 @@ static void compare_content(struct subject *s, const struct model_node *node, co
 
 static void compare_directory_times(struct subject *s, struct model_node *node, const struct item *item)
 {
-	if (s->run->learn_times) {
-		node->mtime_ns = time_of(&item->mtime);
-		node->saved_mtime_ns = time_of(&item->directory.saved_mtime);
-	}
 	CK(s, about(time_of(&item->mtime), node->mtime_ns),
 	   "directory %s has mtime %" PRId64 ", not %" PRId64, item->name, time_of(&item->mtime),
 	   node->mtime_ns);
@@ -310,7 +306,6 @@ static void compare_below(struct subject *s, int directory)
 void subject_compare(struct subject *s)
 {
 	compare_below(s, MODEL_ROOT);
-	s->run->learn_times = false;
 }
 
 void subject_compare_counters(struct subject *s)

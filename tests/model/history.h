@@ -86,7 +86,6 @@ struct run {
 	int64_t stepped_ns; /* by the last step, not yet taken back */
 	int64_t suspect_boot_ns, behind_boot_ns;
 	bool suspect, behind;
-	bool learn_times; /* of directories: the last operation was interrupted */
 	char failure[1024];
 };
 

@@ -9,14 +9,25 @@
 
 /* ---- one name ---------------------------------------------------------------------- */
 
+/* A directory has the time from before what `batch` deleted in it; from then on it is known to have it. */
+static void settle_time(struct model_node *directory, int batch)
+{
+	if (batch && directory->saved_batch == batch)
+		directory->mtime_ns = directory->saved_mtime_ns;
+	directory->saved_batch = batch ? batch : -1;
+	directory->saved_mtime_ns = directory->mtime_ns;
+}
+
 static void revive(struct model *m, int name)
 {
 	struct model_name *n = &m->names[name];
 	struct model_node *node = &m->nodes[n->node];
 
-	if (node->directory && n->batch && n->deleted && node->saved_batch == n->batch)
-		node->mtime_ns = node->saved_mtime_ns;
+	if (node->directory && n->deleted)
+		settle_time(node, n->batch);
 	m->restored += n->deleted;
+	if (n->deleted)
+		m->batches[n->batch].restored++;
 }
 
 static int alternative(const struct model *m, int directory, int text)
@@ -36,16 +47,16 @@ static int check_victim(const struct model *m, int name, int victim)
 	return 0;
 }
 
-/* The name alone. `keep_time`: the directory it goes into came back for it. */
+/* The name alone. A directory that came back, and was not touched since, keeps its time. */
 static int restore_one(struct model *m, const struct model_actor *a, int name, int directory,
-		       int text, unsigned flags, bool keep_time)
+		       int text, unsigned flags)
 {
 	struct model_standing st = model_stand(m, name);
 	int victim = model_find(m, directory, text), result = 0;
 	struct model_node *parent = &m->nodes[directory];
 	struct model_name *n = &m->names[name];
 	int64_t mtime_ns;
-	bool whole;
+	bool untouched;
 
 	if (!st.deleted || !st.visible)
 		return -ENOENT;
@@ -61,8 +72,8 @@ static int restore_one(struct model *m, const struct model_actor *a, int name, i
 		result = check_victim(m, name, victim);
 	if (!result && m->nodes[n->node].directory && model_is_below(m, directory, n->node))
 		result = -EINVAL;
-	whole = n->deleted && n->batch && parent->saved_batch == n->batch &&
-		parent->saved_mtime_ns == parent->mtime_ns && n->directory == directory;
+	untouched = parent->saved_batch && parent->saved_mtime_ns == parent->mtime_ns &&
+		    n->directory == directory;
 	mtime_ns = parent->mtime_ns;
 	if (!result && victim)
 		result = model_trash(m, a, victim, MODEL_REPLACED, m->nodes[n->node].id, false, false);
@@ -70,7 +81,7 @@ static int restore_one(struct model *m, const struct model_actor *a, int name, i
 		return result;
 	revive(m, name);
 	model_move(m, name, directory, text);
-	parent->mtime_ns = (whole || keep_time) && !victim ? mtime_ns : m->now_ns;
+	parent->mtime_ns = untouched && !victim ? mtime_ns : m->now_ns;
 	if (victim)
 		model_trashed(m, victim);
 	return 0;
@@ -144,7 +155,7 @@ static int check_target(const struct model *m, int name, int directory, int text
 }
 
 static int restore_entry(struct model *m, const struct model_actor *a, int name, int directory,
-			 int text, unsigned flags, bool keep_time)
+			 int text, unsigned flags)
 {
 	int result = model_is_live_directory(m, directory) ? 0 : -ENOENT;
 
@@ -159,7 +170,7 @@ static int restore_entry(struct model *m, const struct model_actor *a, int name,
 			restore_tree(m, m->names[name].node, st.top);
 	}
 	if (!result)
-		result = restore_one(m, a, name, directory, text, flags, keep_time);
+		result = restore_one(m, a, name, directory, text, flags);
 	m->done += !result;
 	return result;
 }
@@ -167,7 +178,7 @@ static int restore_entry(struct model *m, const struct model_actor *a, int name,
 int model_restore(struct model *m, const struct model_actor *a, int name, int directory, int text,
 		  unsigned flags)
 {
-	return restore_entry(m, a, name, directory, text, flags, false);
+	return restore_entry(m, a, name, directory, text, flags);
 }
 
 /* ---- to the origin --------------------------------------------------------------------------- */
@@ -220,6 +231,7 @@ static void inherit(struct model *m, int name, const struct model_name *from)
 	n->seq = 0;
 	n->order = ++m->orders;
 	n->batch = from->batch;
+	m->batches[n->batch].count++;
 	n->purge_batch = 0;
 	n->expires_ns = from->expires_ns;
 	n->destroy_ns = from->destroy_ns;
@@ -270,30 +282,28 @@ static void way_bequeath(struct model *m, const struct way *way, int last_text)
 			except = below->deleted ? -1 : below->text;
 		}
 		bequeath(m, way->nodes[i], except, &from);
+		if (!own->deleted)
+			settle_time(&m->nodes[way->nodes[i]], from.batch);
 	}
 }
 
 static int walk_way(struct model *m, const struct model_actor *a, const struct way *way,
-		    int *ret_parent, bool *ret_keep_time)
+		    int *ret_parent)
 {
 	int parent = way->nodes[way->first - 1], result = 0;
-	bool keep_time = false;
 
 	for (int i = way->first; i < way->count && !result; i++) {
 		int own = m->nodes[way->nodes[i]].own;
 		int text = m->names[own].text, live = model_find(m, parent, text);
 
 		if (live) {
-			keep_time = keep_time && m->names[live].node == way->nodes[i];
 			parent = m->names[live].node;
 			continue;
 		}
-		result = restore_one(m, a, own, parent, text, MODEL_NOREPLACE, keep_time);
-		keep_time = true;
+		result = restore_one(m, a, own, parent, text, MODEL_NOREPLACE);
 		parent = way->nodes[i];
 	}
 	*ret_parent = parent;
-	*ret_keep_time = keep_time;
 	return result;
 }
 
@@ -302,7 +312,6 @@ int model_restore_origin(struct model *m, const struct model_actor *a, int name,
 	struct model_standing st = model_stand(m, name);
 	int directory = m->names[name].directory, parent = directory, result = 0;
 	int text = m->names[name].text;
-	bool keep_time = false;
 	struct way way;
 
 	if (!st.deleted || !st.visible)
@@ -315,22 +324,16 @@ int model_restore_origin(struct model *m, const struct model_actor *a, int name,
 		if (result)
 			return result;
 		way_bequeath(m, &way, m->names[name].deleted ? -1 : text);
-		result = walk_way(m, a, &way, &parent, &keep_time);
+		result = walk_way(m, a, &way, &parent);
 	}
 	if (!result && !m->names[name].deleted && parent == directory) {
 		m->done++;
 		return 0;
 	}
-	return result ? result : restore_entry(m, a, name, parent, text, flags, keep_time);
+	return result ? result : restore_entry(m, a, name, parent, text, flags);
 }
 
 /* ---- undo ------------------------------------------------------------------------------------ */
-
-bool model_batch_is_known(const struct model *m, int batch)
-{
-	/* A sweep puts off by a day what is held. */
-	return !m->batches[batch].purge || m->now_ns - m->batches[batch].last_ns < 29 * MODEL_DAY;
-}
 
 bool model_batch_has_rows(const struct model *m, int batch)
 {
@@ -344,18 +347,43 @@ bool model_batch_has_rows(const struct model *m, int batch)
 	return false;
 }
 
+#define UNDO_NOTHING 0 /* all of it is back */
+#define UNDO_SOMETHING 1 /* to bring back, or at least to tell of what is gone */
+#define UNDO_UNKNOWN 2 /* its record may have been dropped by now, or not */
+
+static int batch_worth(const struct model *m, int batch)
+{
+	const struct model_batch *b = &m->batches[batch];
+	unsigned rows = 0, stays = 0;
+
+	for (int n = 1; n < m->names_count; n++) {
+		const struct model_name *x = &m->names[n];
+
+		if (!x->node || !x->deleted)
+			continue;
+		if (b->purge ? x->purged && x->purge_batch == batch && x->expires_ns > m->now_ns :
+			       x->batch == batch && x->cause == MODEL_REMOVED && !x->replaced_by &&
+					       model_stand(m, n).visible)
+			return UNDO_SOMETHING;
+		rows += x->batch == batch;
+		stays += x->batch == batch && x->cause == MODEL_REMOVED && x->replaced_by;
+	}
+	if (b->purge || b->restored + stays == b->count)
+		return UNDO_NOTHING;
+	return rows || m->now_ns - b->last_ns < MODEL_DAY - MODEL_HOUR ? UNDO_SOMETHING : UNDO_UNKNOWN;
+}
+
 static int last_batch(const struct model *m, const struct model_actor *a, bool same_session)
 {
 	for (int i = m->batches_count - 1; i > 0; i--) {
 		const struct model_batch *b = &m->batches[i];
+		int worth;
 
 		if (b->uid != a->uid || b->undone || (same_session && b->session != a->session))
 			continue;
-		if (model_batch_has_rows(m, i))
-			return model_batch_is_known(m, i) ? i : -1;
-		/* Of a purge it is passed over; a removal's record may be gone by now, or not. */
-		if (!b->purge)
-			return -1;
+		worth = batch_worth(m, i);
+		if (worth)
+			return worth == UNDO_SOMETHING ? i : -1;
 	}
 	return 0;
 }

@@ -98,6 +98,7 @@ int model_trash(struct model *m, const struct model_actor *a, int name, enum mod
 	n->seq = 0;
 	n->order = ++m->orders;
 	n->batch = cause == MODEL_REMOVED ? model_batch_join(m, a, false) : 0;
+	m->batches[n->batch].count++;
 	n->purge_batch = 0;
 	set_times(m, n, policies_of);
 	if (node->directory)
@@ -261,6 +262,7 @@ static void purge_live(struct model *m, const struct model_actor *a, int name, i
 	n->deleted = true;
 	n->cause = MODEL_REMOVED;
 	n->batch = t->batch;
+	m->batches[n->batch].count++;
 	n->uid = t->uid;
 	n->command = t->command;
 	n->expires_ns = t->expires_ns;
@@ -367,12 +369,18 @@ static void sweep_one(struct model *m, int name)
 	int top = alone ? name : model_stand(m, name).top;
 	struct model_name *t = &m->names[top];
 
-	if (t->destroy_ns > m->steady_ns)
+	if (t->destroy_ns > m->steady_ns) {
 		n->destroy_ns = t->destroy_ns;
-	else if (model_is_held(m, top))
+	} else if (t->purged && model_is_held(m, top)) {
+		/* The hold came after the purge, and undoes it. */
+		t->purged = false;
+		t->purge_batch = 0;
+		t->destroy_ns = t->expires_ns > m->steady_ns ? t->expires_ns : m->steady_ns + MODEL_DAY;
+	} else if (model_is_held(m, top)) {
 		t->destroy_ns = m->steady_ns + MODEL_DAY;
-	else
+	} else {
 		model_destroy(m, top, t->purged ? MODEL_BY_USER : MODEL_BY_EXPIRY);
+	}
 }
 
 void model_sweep(struct model *m)

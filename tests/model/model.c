@@ -283,6 +283,18 @@ int model_batch_join(struct model *m, const struct model_actor *a, bool purge)
 	return m->batches_count++;
 }
 
+void model_recount_open(struct model *m)
+{
+	for (int i = 1; i < m->batches_count; i++) {
+		if (!m->batches[i].open)
+			continue;
+		m->batches[i].count = m->batches[i].restored;
+		for (int n = 1; n < m->names_count; n++)
+			m->batches[i].count += m->names[n].node && m->names[n].deleted &&
+					       m->names[n].batch == i;
+	}
+}
+
 void model_forget_process(struct model *m)
 {
 	for (int i = 1; i < m->batches_count; i++)

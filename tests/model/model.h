@@ -95,6 +95,7 @@ struct model_batch {
 	bool purge, open, undone;
 	int64_t opened_boot_ns, last_boot_ns;
 	int64_t last_ns; /* by the time expiry goes by */
+	unsigned count, restored;
 };
 
 struct model_actor {
@@ -189,15 +190,15 @@ enum model_taken {
 struct model_undone {
 	uint64_t restored, skipped, missing;
 };
-/* The batch that undo takes by itself, 0: none; -1: whatever the store still remembers. */
+/* The batch that undo takes by itself, 0: none; -1: that depends on what the store still remembers. */
 int model_last_batch(const struct model *m, const struct model_actor *a);
-bool model_batch_is_known(const struct model *m, int batch); /* a purge can be undone for 30 days at most */
 bool model_batch_has_rows(const struct model *m, int batch);
 int model_undo(struct model *m, const struct model_actor *a, int batch, enum model_taken taken,
 	       bool dry, struct model_undone *ret);
 
 /* ---- the process ----------------------------------------------------------------- */
 
+void model_recount_open(struct model *m); /* killed: what is left is what an open batch will be known to have had */
 void model_forget_process(struct model *m); /* closed, or killed: batches end, nobody remembers who made what */
 
 /* ---- between the files of the model ------------------------------------------------ */

@@ -258,6 +258,7 @@ void subject_remount(struct subject *s)
 
 void subject_crash(struct subject *s)
 {
+	model_recount_open(s->m);
 	reopened(s);
 	if (s->run->history.engine == HISTORY_LOCAL) {
 		s->run->realtime_ns = s->clock.realtime_ns;

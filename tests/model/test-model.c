@@ -71,7 +71,7 @@ static bool run_history(struct run *run, bool quiet)
 	run->at = 0;
 	run->operations = 0;
 	memset(run->succeeded, 0, sizeof(run->succeeded));
-	run->killed = run->opened = run->suspect = run->behind = run->learn_times = false;
+	run->killed = run->opened = run->suspect = run->behind = false;
 	run->ahead_ns = run->stepped_ns = 0;
 	run->failure[0] = 0;
 	snprintf(run->path, sizeof(run->path), "%s/store%u", test_directory(), stores++);

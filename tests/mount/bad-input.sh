@@ -67,7 +67,7 @@ paths() {
 	refuses 4 live ddbfs trash list live
 	refuses 2 .trash ddbfs trash restore .trash
 	refuses 2 '..' ddbfs trash restore nowhere/../live
-	# A live directory is not deleted, whatever lies in its trash.
+	# A live directory of which nothing came back is not deleted, whatever lies in its trash.
 	mkdir full && touch full/x && rm full/x
 	refuses 4 'full: not deleted' ddbfs trash restore full
 	refuses 4 typo ddbfs undo typo

@@ -252,6 +252,68 @@ parts_first() {
 	lists .trash
 }
 
+rest_by_restore() {
+	mkdir -p tree/sub/deep tree/other
+	echo 1 >tree/sub/f
+	echo 2 >tree/sub/g
+	echo 3 >tree/sub/deep/h
+	echo 4 >tree/other/i
+	touch -d '2003-03-03 03:03:03.333' tree/sub/deep tree/other tree/sub tree
+	cp -a tree "$tmp/rest"
+	apart rm -rf tree
+	ddbfs trash restore "$d/tree/sub/f"
+	# By the path it had, or by the one that leads there in the trash.
+	ddbfs trash restore "$d/tree/sub" >"$tmp/said"
+	says "restored $d/tree/sub (3 items)"
+	ddbfs trash restore --json "$d/.trash/tree" | jq -es '.[-1] | .items == 2 and .left == 0'
+	same_tree "$tmp/rest" tree
+	lists .trash
+	exits 4 ddbfs trash restore "$d/tree"
+	# Only a name that is taken in it is in the way, and nothing else is moved then.
+	apart rm -rf tree
+	ddbfs trash restore "$d/tree/sub/f"
+	echo mine >tree/sub/g
+	exits 5 ddbfs trash restore "$d/tree"
+	says "left     $d/tree/sub/g (the name is taken)"
+	lists tree sub
+	ddbfs trash restore --skip "$d/tree" >"$tmp/said"
+	says "left     $d/tree/sub/g (the name is taken)"
+	content tree/other/i 4
+	content tree/sub/g mine
+	ddbfs trash restore --rename "$d/tree"
+	content 'tree/sub/g (restored)' 2
+	lists tree/.trash
+	# What nobody of this directory lost is left alone.
+	mkdir beside && echo 5 >beside/j && echo 6 >tree/k
+	apart rm beside/j tree/k tree/other/i
+	mv tree/other/.trash/i tree/other/i
+	ddbfs trash restore "$d/tree"
+	content tree/k 6
+	absent beside/j
+	# Another directory of that name is no part of it.
+	apart rm -rf beside
+	mkdir beside
+	exits 5 ddbfs trash restore "$d/beside"
+	rm -rf "$tmp/rest"
+}
+
+rest_of_others() {
+	# What someone may not restore stays, and is not named to him.
+	install -d -m 777 tree
+	install -d -m 755 -o $alice tree/own
+	install -d -m 755 -o $alice tree/own/open
+	as $alice touch tree/own/a tree/own/b tree/own/open/c
+	as $alice setsid rm -rf tree/own/a tree/own/b tree/own/open
+	as $alice mv tree/own/.trash/a tree/own/a
+	exits 1 as $bob "$DDBFS" trash restore "$d/tree/own"
+	says 'not permitted'
+	refused grep -qE 'own/(b|open)' "$tmp/said"
+	absent tree/own/b
+	as $alice "$DDBFS" trash restore "$d/tree/own"
+	exists tree/own/b
+	exists tree/own/open/c
+}
+
 second_shell_in_the_deleted_tree() {
 	mkdir -p tree/sub
 	echo inside >tree/sub/f
@@ -319,6 +381,8 @@ it 'C6 replacing follows rename(2), and what is replaced goes to the trash' repl
 it 'C6 --swap exchanges what a rename replaced with what replaced it, and nothing else' swapped
 it 'C8 restoring a tree brings what its rm -rf took, and not what went before' old_deletions_stay
 it 'C10 a part restored first, then the rest: they merge' parts_first
+it 'C10 a part restored first, then the rest by restore of the directory' rest_by_restore
+it 'C10 the rest of a directory that is another user'\''s stays' rest_of_others
 it 'C10 a directory moved out of a deleted tree, then the rest' restore_within_a_view_is_whole
 it 'C11 a second shell in the deleted tree works by path after the restore' second_shell_in_the_deleted_tree
 it 'leaves a store that checks clean' check_clean -o allow_other
