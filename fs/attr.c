@@ -123,7 +123,7 @@ static int setattr_step(struct namei *n, struct edit *e, void *data)
 	return EDIT_UNCHANGED;
 }
 
-static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)
+static int setattr_once(struct target *target, const struct attr_change *change, struct inode *ret_inode)
 {
 	struct setattr s = { .change = change };
 	int result = target_lock(target, false);
@@ -134,6 +134,17 @@ static int setattr(struct target *target, const struct attr_change *change, stru
 	if (target->tree && s.rights)
 		lifecycle_note_directory_changed(target->n->lifecycle);
 	target_unlock(target);
+	return result;
+}
+
+static int setattr(struct target *target, const struct attr_change *change, struct inode *ret_inode)
+{
+	unsigned tries = 0;
+	int result;
+
+	do
+		result = setattr_once(target, change, ret_inode);
+	while (namei_made_room(target->n, result, &tries));
 	return result;
 }
 

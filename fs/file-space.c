@@ -149,6 +149,7 @@ int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id
 {
 	struct allocation a = { mode, offset, offset + length };
 	struct target target;
+	unsigned tries = 0;
 	int result;
 
 	if (!allocate_supports(mode))
@@ -158,11 +159,13 @@ int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id
 	if (length > NAMEI_SIZE_MAX - offset)
 		return -EFBIG;
 	target_located(&target, n, where, id);
-	result = target_lock(&target, true);
-	if (result)
-		return result;
-	result = edit_run(&target, allocate_step, &a, NULL);
-	target_unlock(&target);
+	do {
+		result = target_lock(&target, true);
+		if (result)
+			return result;
+		result = edit_run(&target, allocate_step, &a, NULL);
+		target_unlock(&target);
+	} while (namei_made_room(n, result, &tries));
 	return result;
 }
 

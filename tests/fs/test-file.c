@@ -856,6 +856,36 @@ START_TEST(no_space_changes_nothing)
 }
 END_TEST
 
+/* A deleted file that waits only for the purge of it to be undone. */
+static void purge_something(void)
+{
+	struct entry e;
+
+	test_file(&t, ROOT, "purged", "text");
+	test_clock_advance(&t.clock, 3600 * CLOCK_SECOND_NS);
+	test_remove(&t, ROOT, "purged");
+	ck_assert_int_eq(lifecycle_find(t.lifecycle, ROOT, "purged", &e), 0);
+	ck_assert_int_eq(lifecycle_purge(t.lifecycle, &t.root, &e.at, false), 0);
+	entry_release(&e);
+}
+
+START_TEST(whatever_grows_a_file_makes_room)
+{
+	begin(TEST_MEMORY);
+	for (unsigned i = 0; i < 3; i++) {
+		purge_something();
+		test_faults(&t, &(struct store_faults){ .no_space_at = 1 });
+		ck_assert_int_eq(i == 0 ? test_write(&t, f, 0, "text", 4) :
+				 i == 1 ? truncate_to(100000) :
+					  allocate(0, 0, 200000),
+				 0);
+		test_faults(&t, NULL);
+	}
+	ck_assert_uint_eq(look().item.size, 200000);
+	end();
+}
+END_TEST
+
 static void begin_memory(void)
 {
 	begin(TEST_MEMORY);
@@ -923,6 +953,7 @@ int main(void)
 	tcase_add_loop_test(c, a_conflict_at_any_write_is_overcome, 1, 8);
 	tcase_add_loop_test(c, a_lost_answer_at_any_write_is_overcome, 1, 8);
 	tcase_add_test(c, no_space_changes_nothing);
+	tcase_add_test(c, whatever_grows_a_file_makes_room);
 	tcase_set_timeout(c, 60);
 	suite_add_tcase(s, c);
 	return test_main(s);

@@ -97,6 +97,12 @@ emptied_trash_makes_room() {
 	random 90000000 again
 	equal 90000000 "$(stat -c %s again)" size
 	equal 0 "$(evicted)" evicted
+	# Nor does who allocates ahead have to write first.
+	rm again
+	ddbfs trash empty . >/dev/null
+	: >ahead
+	fallocate -l 100000000 ahead
+	equal 100000000 "$(stat -c %s ahead)" size
 	gone_disk
 }
 
