@@ -67,23 +67,39 @@ void marks_release(struct marks *m)
 
 #define TEXT_MAX 512
 
-static char *path_of(struct check *c, const struct place *at);
+/* What a fault is of. */
+struct subject {
+	char *path; /* NULL: no memory */
+	char *origin; /* of what is in the trash: the path it had, as text; else NULL */
+};
 
-__attribute__((format(printf, 3, 0))) static void tell(struct check *c, const char *path,
+static struct subject subject_of(struct check *c, const struct place *at);
+
+static void subject_release(struct subject *s)
+{
+	free(s->path);
+	free(s->origin);
+}
+
+__attribute__((format(printf, 3, 0))) static void tell(struct check *c, const struct subject *s,
 						       const char *format, va_list arguments)
 {
 	char text[TEXT_MAX];
+	int used;
 
 	c->result.problems++;
 	if (!c->problem)
 		return;
-	vsnprintf(text, sizeof(text), format, arguments);
-	c->problem(c->data, path, text);
+	used = vsnprintf(text, sizeof(text), format, arguments);
+	if (s->origin && used >= 0 && (size_t)used < sizeof(text))
+		snprintf(text + used, sizeof(text) - (size_t)used, "; deleted from %s", s->origin);
+	c->problem(c->data, s->path ? s->path : "(no memory to say where)", text);
 }
 
 void check_set_aside(struct check *c, const struct place *at, const char *format, ...)
 {
-	_cleanup_free_ char *path = path_of(c, at);
+	_cleanup_(subject_release) struct subject subject = subject_of(c, at);
+	const char *path = subject.path;
 	void (*aside)(void *, const char *, const char *) = c->aside ? c->aside : c->problem;
 	char text[TEXT_MAX];
 	va_list arguments;
@@ -161,58 +177,75 @@ static int search_row(struct check *c, const struct store_row *row, void *data)
 }
 
 /* Faults are rare: a name is looked for only now, instead of being kept for every item. */
-static char *path_of_item(struct check *c, uint64_t directory, uint64_t id)
+static struct subject subject_of_item(struct check *c, uint64_t directory, uint64_t id)
 {
 	struct search search = { .id = id };
+	struct subject subject = { 0 };
 	struct key_range range;
-	char *path = NULL;
 
 	key_range_directory(directory, &range);
 	if (check_range(c, &range, search_row, &search) == 0 && search.found)
-		return path_of(c, &search.at);
-	return asprintf(&path, "(item %" PRIu64 ")", id) < 0 ? NULL : path;
+		return subject_of(c, &search.at);
+	if (asprintf(&subject.path, "(item %" PRIu64 ")", id) < 0)
+		subject.path = NULL;
+	return subject;
+}
+
+/* It becomes part of a text, not of a path: what no terminal should see is left out. */
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		*text = *text < ' ' || *text > '~' ? '?' : *text;
 }
 
 /* A path also for what no longer hangs in the tree. */
-static char *path_of(struct check *c, const struct place *at)
+static struct subject subject_of(struct check *c, const struct place *at)
 {
-	char *path = NULL;
+	struct subject subject = { 0 };
+	char *path;
 
 	if (!at->name[0] && c->link)
-		return path_of_item(c, at->directory, c->link);
-	if (tree_path(c->store, at, &path) == 0)
-		return path;
-	if (asprintf(&path, "(directory %" PRIu64 ")/%s", at->directory, at->name) < 0)
-		return NULL;
-	return path;
+		return subject_of_item(c, at->directory, c->link);
+	if (tree_path(c->store, at, &path)) {
+		if (asprintf(&path, "(directory %" PRIu64 ")/%s", at->directory, at->name) < 0)
+			path = NULL;
+		subject.path = path;
+	} else if (check_trash_path(c->store, at, &subject.path)) {
+		subject.path = path;
+	} else {
+		make_plain(path);
+		subject.origin = path;
+	}
+	return subject;
 }
 
 void check_problem(struct check *c, const struct place *at, const char *format, ...)
 {
-	_cleanup_free_ char *path = path_of(c, at);
+	_cleanup_(subject_release) struct subject subject = subject_of(c, at);
 	va_list arguments;
 
 	va_start(arguments, format);
-	tell(c, path ? path : at->name, format, arguments);
+	tell(c, &subject, format, arguments);
 	va_end(arguments);
 }
 
 void check_problem_of(struct check *c, const char *what, const char *format, ...)
 {
+	_cleanup_(subject_release) struct subject subject = { .path = strdup(what) };
 	va_list arguments;
 
 	va_start(arguments, format);
-	tell(c, what, format, arguments);
+	tell(c, &subject, format, arguments);
 	va_end(arguments);
 }
 
 void check_problem_item(struct check *c, uint64_t directory, uint64_t id, const char *format, ...)
 {
-	_cleanup_free_ char *path = path_of_item(c, directory, id);
+	_cleanup_(subject_release) struct subject subject = subject_of_item(c, directory, id);
 	va_list arguments;
 
 	va_start(arguments, format);
-	tell(c, path ? path : "(item)", format, arguments);
+	tell(c, &subject, format, arguments);
 	va_end(arguments);
 }
 

@@ -95,6 +95,9 @@ void check_fix(struct check *c, const struct fix *fix);
 void check_fix_read(struct check *c, int result, const struct fix *fix);
 /* "missing", "damaged", or that the disk gave no answer. */
 const char *check_words(int result);
+/* check-path.c: the path that shows an item in the trash, malloc'd. CHECK_PATH_LIVE: it is not there. */
+#define CHECK_PATH_LIVE 1
+int check_trash_path(struct store *s, const struct place *at, char **ret_path);
 /* The whole walk; 0 or negative errno. */
 int check_run(struct check *c);
 int check_init(struct check *c);

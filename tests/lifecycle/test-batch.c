@@ -125,6 +125,48 @@ FIXTURE_TEST(undo_takes_the_batch_of_the_own_session_first)
 	ck_assert(is_live(f, KEY_ID_ROOT, "b"));
 }
 
+FIXTURE_TEST(undo_passes_what_mv_brought_back)
+{
+	make_files(f, KEY_ID_ROOT, "ab");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	act_as(f, 1000, 101, "rm");
+	rm(f, KEY_ID_ROOT, "b");
+	restore(f, KEY_ID_ROOT, "b", KEY_ID_ROOT, "b");
+	act_as(f, 1000, 102, "ddbfs");
+	ck_assert_uint_eq(undo(f).restored, 1);
+	ck_assert(is_live(f, KEY_ID_ROOT, "a"));
+}
+
+FIXTURE_TEST(rest_of_a_directory_comes_back_of_the_batch_that_a_part_is_of)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), sub = make_directory(f, d, "sub");
+	struct undo_options options = { .directory = d };
+
+	make_files(f, d, "ab");
+	make_files(f, sub, "cd");
+	make_files(f, KEY_ID_ROOT, "xy");
+	fixture_pass(f, HOUR);
+	rm(f, d, "a");
+	fixture_pass(f, HOUR);
+	undo_with(f, &options, -ENOENT); /* nothing of it came back */
+	rm(f, KEY_ID_ROOT, "x");
+	rm_rf(f, KEY_ID_ROOT, "d");
+	rm(f, KEY_ID_ROOT, "y");
+	ck_ok(f, lifecycle_restore_origin(f->life, &f->actor, (struct place[]){ shown_place(f, sub, "c") },
+					  RESTORE_PARENTS, NULL, NULL, NULL));
+	ck_assert(!is_live(f, sub, "d"));
+	ck_assert_uint_eq(undo_with(f, &options, 0).restored, 2);
+	ck_assert(is_live(f, d, "b"));
+	ck_assert(is_live(f, sub, "d"));
+	ck_assert(!is_live(f, d, "a"));
+	ck_assert(!is_live(f, KEY_ID_ROOT, "x"));
+	undo_with(f, &options, -ENOENT);
+	undo(f);
+	ck_assert(is_live(f, KEY_ID_ROOT, "x"));
+	ck_assert(is_live(f, KEY_ID_ROOT, "y"));
+}
+
 FIXTURE_TEST(undo_moves_nothing_when_a_name_is_taken)
 {
 	struct undo_options options = { 0 };
@@ -504,6 +546,8 @@ int main(void)
 	tcase_add_test(tcase, unknown_processes_are_grouped_by_user);
 	tcase_add_test(tcase, undo_brings_the_last_batch_back_then_the_one_before);
 	tcase_add_test(tcase, undo_takes_the_batch_of_the_own_session_first);
+	tcase_add_test(tcase, undo_passes_what_mv_brought_back);
+	tcase_add_test(tcase, rest_of_a_directory_comes_back_of_the_batch_that_a_part_is_of);
 	tcase_add_test(tcase, undo_moves_nothing_when_a_name_is_taken);
 	tcase_add_test(tcase, undo_renames_or_replaces_when_told);
 	tcase_add_test(tcase, what_is_back_already_counts_as_done);

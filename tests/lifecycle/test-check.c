@@ -414,7 +414,7 @@ START_TEST(stale_due_row_is_named)
 	key_item(store_codec(store), &gone, &row.key);
 	transaction_put_due(&t, at.due + 1, at.gone_seq, &row, 0);
 	commit();
-	assert_told("/dir/gone", "stale EXP row");
+	assert_told("/dir/.trash/gone", "stale EXP row");
 }
 END_TEST
 
@@ -498,11 +498,11 @@ START_TEST(missing_rows_are_named)
 	key_trash(at.gone_seq, &key);
 	delete_key(&key);
 	commit();
-	assert_told("/dir/gone", "missing TRASH row");
+	assert_told("/dir/.trash/gone", "missing TRASH row (what was deleted when); deleted from /dir/gone");
 	key_due(at.due, at.gone_dir_seq, &key);
 	delete_key(&key);
 	commit();
-	assert_told_among("/dir/gone-dir", "missing EXP row");
+	assert_told_among("/dir/.trash/gone-dir", "missing EXP row");
 }
 END_TEST
 
@@ -691,7 +691,7 @@ START_TEST(deletion_in_the_future_is_named)
 	put_deleted(&item, at.dir, "future", INT64_MAX / 2);
 	put_batch(INT64_MAX / 2, 3, batch.version);
 	commit();
-	assert_told("/dir/future", "later than the store's clock");
+	assert_told("/dir/.trash/future", "later than the store's clock");
 }
 END_TEST
 

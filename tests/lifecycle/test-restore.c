@@ -328,6 +328,43 @@ FIXTURE_TEST(rest_of_a_tree_merges_with_the_part_that_is_back)
 	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 0);
 }
 
+static bool stop_at_once(void *data, uint64_t done)
+{
+	return true;
+}
+
+FIXTURE_TEST(origin_broken_off_leaves_the_recorded_times)
+{
+	uint64_t a = make_directory(f, KEY_ID_ROOT, "a"), b = make_directory(f, a, "b");
+	uint64_t d = make_directory(f, b, "d");
+	struct place at;
+	int result;
+
+	make_file(f, d, "f", "text");
+	make_file(f, d, "g", "more");
+	make_file(f, b, "other", "stays");
+	make_file(f, a, "another", "stays");
+	fixture_pass(f, HOUR);
+	rm_rf(f, b, "d");
+	set_mtime(f, a, OLD_TIME);
+	set_mtime(f, b, OLD_TIME + 1);
+	fixture_pass(f, HOUR);
+	act_as(f, 1000, 101, "rm");
+	rm_rf(f, KEY_ID_ROOT, "a");
+	fixture_pass(f, HOUR);
+	at = shown_place(f, b, "d");
+	result = lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, stop_at_once, NULL, NULL);
+	ck_assert(result == -EINTR || (result == -EIO && f->fault));
+	ck_assert(is_live(f, a, "b") || f->fault);
+	ck_assert(!is_live(f, b, "d"));
+	fixture_reopen(f);
+	fixture_pass(f, MINUTE);
+	ck_ok(f, lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, NULL, NULL, NULL));
+	assert_text(f, d, "f", "text");
+	assert_mtime(f, a, "b", OLD_TIME + 1);
+	assert_mtime(f, KEY_ID_ROOT, "a", OLD_TIME);
+}
+
 FIXTURE_TEST(origin_in_a_renamed_directory_is_there)
 {
 	uint64_t a = make_directory(f, KEY_ID_ROOT, "a");
@@ -678,6 +715,7 @@ int main(void)
 	tcase_add_test(tcase, origin_brings_missing_parents_back_empty);
 	tcase_add_test(tcase, parents_have_their_times_whoever_deleted_what);
 	tcase_add_test(tcase, rest_of_a_tree_merges_with_the_part_that_is_back);
+	tcase_add_test(tcase, origin_broken_off_leaves_the_recorded_times);
 	tcase_add_test(tcase, origin_in_a_renamed_directory_is_there);
 	tcase_add_test(tcase, parents_come_back_only_where_the_actor_may_put_them);
 	tcase_add_test(tcase, deletion_handed_down_shows_to_nobody_new);

@@ -198,6 +198,44 @@ FIXTURE_TEST(hold_keeps_everything_below)
 	ck_assert_uint_eq(count_deleted(f, sub), 1);
 }
 
+FIXTURE_TEST(purge_overtaken_by_a_hold_lapses)
+{
+	struct undo_result undone;
+	struct undo_options options = { 0 };
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct place at;
+
+	make_file(f, KEY_ID_ROOT, "f", "held");
+	make_file(f, d, "inside", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "forever");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "f");
+	rm_rf(f, KEY_ID_ROOT, "d");
+	for (int i = 0; i < 2; i++) {
+		at = shown_place(f, KEY_ID_ROOT, i ? "d" : "f");
+		ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, true));
+	}
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "yes");
+	/* Within the grace it is hidden, as told. */
+	fixture_pass(f, 5 * MINUTE);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "f"));
+	for (int month = 0; month < 3; month++) {
+		fixture_pass(f, 31 * DAY);
+		sweep(f, NULL);
+		ck_assert(is_shown(f, KEY_ID_ROOT, "f"));
+		ck_assert(is_shown(f, KEY_ID_ROOT, "d"));
+		ck_assert_uint_eq(count_shown(f, d), 1);
+	}
+	/* Nothing of the purge is left to be undone, or missed; the removal is. */
+	act_as(f, 1000, 200, "ddbfs");
+	ck_ok(f, lifecycle_undo(f->life, &f->actor, &options, &undone));
+	ck_assert_uint_eq(undone.restored, 3);
+	ck_assert_uint_eq(undone.missing, 0);
+	assert_text(f, KEY_ID_ROOT, "f", "held");
+	ck_assert(is_live(f, d, "inside"));
+}
+
 FIXTURE_TEST(hold_that_ends_lets_go)
 {
 	make_file(f, KEY_ID_ROOT, "f", "x");
@@ -952,6 +990,7 @@ int main(void)
 	tcase_add_test(tcase, crash_while_destroying_is_made_good);
 	tcase_add_test(tcase, open_file_in_a_due_tree_is_spared_until_closed);
 	tcase_add_test(tcase, hold_keeps_everything_below);
+	tcase_add_test(tcase, purge_overtaken_by_a_hold_lapses);
 	tcase_add_test(tcase, hold_that_ends_lets_go);
 	tcase_add_test(tcase, purged_entry_is_hidden_and_goes_after_its_grace);
 	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);

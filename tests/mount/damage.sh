@@ -211,6 +211,7 @@ quarantines_all_kinds() {
 	echo text >lost/sub/file
 	echo text >deleted
 	rm deleted
+	echo live >deleted # sound, and not what is damaged
 	echo text >many/a
 	ln many/a many/b
 	directory=$(number_of many)
@@ -229,6 +230,8 @@ quarantines_all_kinds() {
 	exits 26 ddbfs check "$store"
 	says gone-record
 	says "/${d##*/}/lost"
+	grep -qE "^/${d##*/}/\.trash/deleted@20[^:]*:.*; deleted from /${d##*/}/deleted$" "$tmp/said"
+	equal 0 "$(grep -cE "^/${d##*/}/deleted:" "$tmp/said")" 'problems of the live file'
 	says "/${d##*/}/partly"
 	says 'nothing was changed'
 	exits 0 ddbfs check --quarantine "$store"
@@ -246,6 +249,7 @@ quarantines_all_kinds() {
 	absent gone-record
 	absent partly
 	lists .trash
+	content deleted live
 	# What can be read of it can be had.
 	equal 700 "$(stat -c %a "$mnt/lost+found")"
 	refused cat "$mnt/lost+found/partly"
