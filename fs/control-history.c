@@ -6,22 +6,83 @@
  * of the destruction), uid, name (a pattern), limit. Rows, newest first: path,
  * destroyed_at_ns, why (user, expired, evicted, versions), deleted_at_ns, uid,
  * command, type, size. Others than root are told of what they deleted, and of
- * what was theirs where they could see it.
+ * what was theirs where they could see it; by paths that they could walk today:
+ * a record is of the time of the destruction, and directories may have other
+ * names by then than their user was ever allowed to read. What they may not
+ * search, or what is gone, is "..." in `path`, and `hidden` is true.
  */
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/access.h"
 #include "fs/bytes.h"
 #include "fs/control-internal.h"
+#include "store/util.h"
 
 struct history {
 	struct job *job;
 	char *below, *name;
 	int64_t since_ns, uid, limit;
 	int64_t said;
+	char *parent; /* the directory asked about last ... */
+	size_t open; /* ... and as many bytes of its path as the actor may know */
 };
+
+/* ---- what the actor may know of a path --------------------------------------------- */
+
+/* Whether the first `size` bytes of a path lead to something, and the actor may search all above it. */
+static bool may_walk(struct job *j, const char *path, size_t size)
+{
+	_cleanup_(target_release) struct target t = { 0 };
+	_cleanup_free_ char *part = strndup(path, size);
+
+	if (!part || target_find(j, part, false, &t))
+		return false;
+	return !t.directory || !access_path(j->control->namei, &j->actor, t.directory);
+}
+
+/* How much of a directory's path he may know: all of it, or up to some '/'. */
+static size_t known_part(struct job *j, const char *path, size_t size)
+{
+	size_t known = 0;
+
+	for (size_t end = 1; path[0] == '/' && known < size; end++) {
+		if (end < size && path[end] != '/')
+			continue;
+		if (!may_walk(j, path, end))
+			break;
+		known = end;
+	}
+	return known;
+}
+
+/* The path as he may be told it; malloc'd. *ret_hidden: it has gaps. */
+static char *known_path(struct history *h, const char *path, bool *ret_hidden)
+{
+	const char *slash = strrchr(path, '/');
+	size_t size = slash ? (size_t)(slash - path) : 0;
+	char *told;
+
+	*ret_hidden = false;
+	if (h->job->actor.uid == 0 || (slash && !size))
+		return strdup(path);
+	if (!h->parent || strlen(h->parent) != size || memcmp(h->parent, path, size) != 0) {
+		free(h->parent);
+		h->parent = strndup(path, size);
+		h->open = h->parent ? known_part(h->job, path, size) : 0;
+	}
+	if (slash && h->open == size)
+		return strdup(path);
+	*ret_hidden = true;
+	return asprintf(&told, "%.*s/.../%s", (int)h->open, path, slash ? slash + 1 : path) < 0 ?
+		       NULL :
+		       told;
+}
+
+/* ---- rows -------------------------------------------------------------------------- */
 
 static const char *why(enum item_counter cause)
 {
@@ -48,32 +109,42 @@ static bool is_below(const char *path, const char *directory)
 
 static bool is_wanted(const struct history *h, const struct gone *g)
 {
-	const char *slash = strrchr(g->path, '/');
 	uint32_t uid = h->job->actor.uid;
 
 	if (uid != 0 && uid != g->uid && uid != g->owner)
 		return false;
 	if (h->since_ns && g->destroyed_ns < h->since_ns)
 		return false;
-	if ((h->uid >= 0 && g->uid != h->uid) || !is_below(g->path, h->below))
-		return false;
-	return !h->name || !fnmatch(h->name, slash ? slash + 1 : g->path, 0);
+	return h->uid < 0 || g->uid == h->uid;
+}
+
+/* What is asked for by path and name is looked for in what he may know. */
+static bool is_there(const struct history *h, const char *path)
+{
+	return is_below(path, h->below) && (!h->name || !fnmatch(h->name, strrchr(path, '/') + 1, 0));
 }
 
 static bool say_gone(void *data, const struct gone *g)
 {
 	struct history *h = data;
+	_cleanup_free_ char *path = NULL;
+	bool hidden;
 	json_t *row;
 
 	if (h->limit >= 0 && h->said >= h->limit)
 		return true;
 	if (!is_wanted(h, g))
 		return false;
+	path = known_path(h, g->path, &hidden);
+	if (!path || !is_there(h, path))
+		return false;
 	row = json_pack("{sI ss sI sI ss sI}", "destroyed_at_ns", (json_int_t)g->destroyed_ns,
 			"why", why(g->cause), "deleted_at_ns", (json_int_t)g->deleted_ns, "uid",
 			(json_int_t)g->uid, "type", job_type_name(g->mode), "size", (json_int_t)g->size);
 	bytes_to_json(row, "command", g->command);
-	bytes_to_json(row, "path", g->path);
+	bytes_to_json(row, "path", path);
+	if (hidden)
+		json_object_set_new(row, "hidden", json_true());
 	job_row(h->job, row);
 	h->said++;
 	return job_throttle(h->job);
@@ -104,6 +175,7 @@ void job_history(struct job *j)
 		else
 			job_result(j, CONTROL_DONE, json_pack("{sI}", "count", (json_int_t)h.said));
 	}
+	free(h.parent);
 	free(h.below);
 	free(h.name);
 }

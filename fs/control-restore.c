@@ -262,8 +262,8 @@ static bool show_rest(void *data, uint64_t done, uint64_t total)
 
 static void say_rest(struct rest *r, const struct undo_result *undone)
 {
-	json_t *result = json_pack("{sI sb sb sI}", "items", (json_int_t)undone->restored, "skipped",
-				   false, "swapped", false, "left", (json_int_t)r->left);
+	json_t *result = json_pack("{sI sb sb sI}", "items", (json_int_t)undone->restored,
+				   "skipped", false, "swapped", false, "left", (json_int_t)r->left);
 
 	bytes_to_json(result, "path", r->path);
 	bytes_to_json(result, "restored_path", r->path);
@@ -309,7 +309,8 @@ static void restore_rest(struct job *j, const char *path, uint64_t directory)
 	int result;
 
 	if (taken && !strcmp(taken, "swap")) {
-		job_error(j, CONTROL_CONFLICT, path, "was not replaced by a rename; restore it without --swap");
+		job_error(j, CONTROL_CONFLICT, path,
+			  "was not replaced by a rename; restore it without --swap");
 		return;
 	}
 	result = lifecycle_undo(job_lifecycle(j), &j->actor, &o, &undone);

@@ -19,12 +19,20 @@
 
 /* ---- batches --------------------------------------------------------------------- */
 
+/* Whether the actor may not know, by now, what is in a directory: others may have moved it since. */
+static bool is_hidden(struct job *j, uint64_t directory)
+{
+	return j->actor.uid != 0 && directory != KEY_ID_NONE &&
+	       access_path(j->control->namei, &j->actor, directory) != 0;
+}
+
 static void set_directory(struct job *j, json_t *row, uint64_t directory)
 {
 	_cleanup_free_ char *path = NULL;
 	struct guard guard;
 
-	if (record_get_guard(job_store(j), directory, &guard) || tree_path(job_store(j), &guard.at, &path))
+	if (record_get_guard(job_store(j), directory, &guard) || is_hidden(j, guard.at.directory) ||
+	    tree_path(job_store(j), &guard.at, &path))
 		return;
 	bytes_to_json(row, "directory", path);
 }
@@ -106,6 +114,7 @@ struct undoing {
 	uint64_t entries;
 	uint64_t refused;
 	bool dry_run;
+	bool hidden; /* where the entry in hand lies is not the actor's to know any more */
 };
 
 static const char *entry_words(int result)
@@ -130,17 +139,20 @@ static const char *entry_words(int result)
 /* Called with lifecycle's lock held or not: only says. */
 static void say_entry(void *data, const char *path, const struct item *item, int result)
 {
-	_cleanup_free_ char *in_way = NULL;
+	_cleanup_free_ char *in_way = NULL, *known = NULL;
+	const char *slash = strrchr(path, '/');
 	struct undoing *u = data;
 	json_t *row =
 		json_pack("{sI}", "size", (json_int_t)(item && S_ISREG(item->mode) ? item->size : 0));
 
 	u->entries++;
 	u->refused += result == -EACCES || result == -EPERM;
-	bytes_to_json(row, "path", path);
+	if (u->hidden && asprintf(&known, "/...%s", slash ? slash : "") < 0)
+		known = NULL;
+	bytes_to_json(row, "path", !u->hidden ? path : known ? known : "/...");
 	if (result)
 		json_object_set_new(row, "error", json_string(entry_words(result)));
-	if (result == -ENOTDIR)
+	if (result == -ENOTDIR && !u->hidden)
 		in_way = job_in_way(u->job, path);
 	if (in_way)
 		bytes_to_json(row, "in_way", in_way);
@@ -158,6 +170,7 @@ static int may_restore(void *data, const struct place *at, const struct item *it
 {
 	struct undoing *u = data;
 
+	u->hidden = is_hidden(u->job, at->directory);
 	return access_restore(u->job->control->namei, &u->job->actor, at, item, at->directory);
 }
 

@@ -54,7 +54,8 @@ static void shown_name(struct store *s, const struct place *at, char ret_shown[E
 		if (!taken)
 			return;
 	}
-	digits = entry_name_digits(at->seq, neighbour(s, at, true, false), neighbour(s, at, false, false));
+	digits = entry_name_digits(at->seq, neighbour(s, at, true, false),
+				   neighbour(s, at, false, false));
 	entry_name_format(at->name, at->seq, digits, ret_shown);
 }
 
@@ -95,8 +96,8 @@ int check_trash_path(struct store *s, const struct place *at, char **ret_path)
 		return result == STORE_ABSENT ? -ENOENT : result;
 	if (!deleted)
 		return CHECK_PATH_LIVE;
-	if (asprintf(ret_path, "%.*s/%s%s", (int)(strlen(path) - deleted), path, store_trash_name(s),
-		     path + strlen(path) - deleted) < 0)
+	if (asprintf(ret_path, "%.*s/%s%s", (int)(strlen(path) - deleted), path,
+		     store_trash_name(s), path + strlen(path) - deleted) < 0)
 		return -ENOMEM;
 	return 0;
 }

@@ -498,7 +498,8 @@ START_TEST(missing_rows_are_named)
 	key_trash(at.gone_seq, &key);
 	delete_key(&key);
 	commit();
-	assert_told("/dir/.trash/gone", "missing TRASH row (what was deleted when); deleted from /dir/gone");
+	assert_told("/dir/.trash/gone",
+		    "missing TRASH row (what was deleted when); deleted from /dir/gone");
 	key_due(at.due, at.gone_dir_seq, &key);
 	delete_key(&key);
 	commit();

@@ -353,7 +353,8 @@ FIXTURE_TEST(origin_broken_off_leaves_the_recorded_times)
 	rm_rf(f, KEY_ID_ROOT, "a");
 	fixture_pass(f, HOUR);
 	at = shown_place(f, b, "d");
-	result = lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, stop_at_once, NULL, NULL);
+	result = lifecycle_restore_origin(f->life, &f->actor, &at, RESTORE_PARENTS, stop_at_once,
+					  NULL, NULL);
 	ck_assert(result == -EINTR || (result == -EIO && f->fault));
 	ck_assert(is_live(f, a, "b") || f->fault);
 	ck_assert(!is_live(f, b, "d"));

@@ -287,8 +287,7 @@ static void way_bequeath(struct model *m, const struct way *way, int last_text)
 	}
 }
 
-static int walk_way(struct model *m, const struct model_actor *a, const struct way *way,
-		    int *ret_parent)
+static int walk_way(struct model *m, const struct model_actor *a, const struct way *way, int *ret_parent)
 {
 	int parent = way->nodes[way->first - 1], result = 0;
 
@@ -363,7 +362,7 @@ static int batch_worth(const struct model *m, int batch)
 			continue;
 		if (b->purge ? x->purged && x->purge_batch == batch && x->expires_ns > m->now_ns :
 			       x->batch == batch && x->cause == MODEL_REMOVED && !x->replaced_by &&
-					       model_stand(m, n).visible)
+				       model_stand(m, n).visible)
 			return UNDO_SOMETHING;
 		rows += x->batch == batch;
 		stays += x->batch == batch && x->cause == MODEL_REMOVED && x->replaced_by;

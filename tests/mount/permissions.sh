@@ -270,6 +270,62 @@ given_away() {
 	as $alice mv d/.trash/f d/f
 }
 
+# What was Bob's to know once: directories that Alice then moved where he may not look, under names he never saw.
+later_names_stay_hidden() {
+	install -d -o $alice -m 755 "$PWD/tree"
+	install -d -o $alice -m 777 tree/shared
+	as $bob touch tree/shared/gone tree/shared/left tree/shared/back
+	as $bob setsid rm tree/shared/gone tree/shared/left tree/shared/back
+	as $alice mkdir -m 700 tree/private
+	as $alice mkdir tree/private/surprise
+	as $alice mv tree/shared tree/private/surprise/unmasked
+	ddbfs trash empty --now --json tree/private/surprise/unmasked/.trash >/dev/null || ddbfs trash empty --now tree
+	exits 0 as $bob "$DDBFS" trash history --json "$mnt"
+	says gone
+	says "/tree/.../gone"
+	equal 0 "$(grep -cE 'private|surprise|unmasked' "$tmp/said")" 'names that Bob may not know'
+	exits 0 as $bob "$DDBFS" trash history "$mnt/${d##*/}/tree/private/surprise"
+	equal 0 "$(grep -c gone "$tmp/said")" 'answers about a path that he may not walk'
+	exits 0 as $bob "$DDBFS" undo --list "$mnt"
+	equal 0 "$(grep -cE 'private|surprise|unmasked' "$tmp/said")" 'in the list of batches'
+	exits 0 ddbfs trash history "$mnt"
+	says tree/private/surprise/unmasked/gone
+	# The same of what is still in the trash, when he asks for it back.
+	install -d -o $alice -m 777 tree/other
+	as $bob touch tree/other/x
+	as $bob setsid rm tree/other/x
+	as $alice mv tree/other tree/private/surprise/again
+	exits 1 as $bob "$DDBFS" undo "$mnt" "$(as $bob "$DDBFS" undo --list --json "$mnt" | head -n 1 | jq -r .id)"
+	says '.../x'
+	equal 0 "$(grep -cE 'private|surprise|again' "$tmp/said")" 'when undo is refused'
+	exits 0 as $bob "$DDBFS" undo --list --json "$mnt"
+	equal 0 "$(grep -cE 'private|surprise|again' "$tmp/said")" 'in the list of batches'
+	# What he can walk he is told in full.
+	install -d -o $bob -m 700 own
+	as $bob touch own/mine
+	as $bob setsid rm own/mine
+	as $bob "$DDBFS" trash empty --now "$d/own" >/dev/null
+	exits 0 as $bob "$DDBFS" trash history "$d/own"
+	says "$d/own/mine"
+}
+
+sums_are_the_owners() {
+	install -d -o $alice -m 755 tree
+	install -d -o $bob -m 700 tree/private
+	head -c 70000 /dev/zero >tree/private/secret
+	chown $bob tree/private/secret
+	as $bob touch tree/private/lost
+	as $bob rm tree/private/lost
+	exits 1 as $bob "$DDBFS" df "$d/tree"
+	says 'only its owner or root can'
+	# Sums, and nothing else, of what she may not read: see SECURITY.md.
+	exits 0 as $alice "$DDBFS" df --json "$d/tree"
+	equal '2 70000 1' "$(jq -r '"\(.live.items) \(.live.bytes) \(.trash.items)"' "$tmp/said")" 'live items, bytes and trash'
+	equal 0 "$(grep -cE 'secret|lost|private' "$tmp/said")" 'names'
+	exits 1 as $alice "$DDBFS" df "$d/tree/private"
+	exits 0 as $bob "$DDBFS" df "$d/tree/private"
+}
+
 mount_new -o allow_other
 chmod 755 "$mnt"
 it 'P1 a private file of a private directory, deleted: others cannot stat, list, open, restore or purge it' hidden_in_a_private_directory
@@ -287,5 +343,7 @@ it 'a restore replaces only what its caller may remove' replacing_is_checked
 it 'emptying asks the right to each directory that goes, as rm -r does' emptying_asks_all_the_way_down
 it 'a directory given to another user shows him nothing deleted before' given_away
 it 'a file tells nothing of its other names' facts_of_other_names
+it 'P0 later names of directories are not told to whom they are hidden' later_names_stay_hidden
+it 'P0 sums of private directories are their owner'\''s, and of whose directory they are in' sums_are_the_owners
 it 'leaves a store that checks clean' check_clean -o allow_other
 done_testing
