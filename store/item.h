@@ -63,8 +63,8 @@ struct item_directory {
 	uint32_t subdirectories; /* live ones; st_nlink is two more */
 	uint32_t trash_mask; /* 0777: permission bits that nobody had at some deletion are cleared */
 	int64_t trash_until_ns; /* the latest expiry of anything deleted in here, 0 = none */
-	uint64_t saved_batch; /* batch that last deleted in here ... */
-	struct timespec saved_mtime; /* ... and mtime before its first deletion */
+	uint64_t saved_batch; /* batch that last deleted in here, or that a restore brought it back from ... */
+	struct timespec saved_mtime; /* ... and mtime before its first deletion, or as it came back */
 };
 
 struct item {
