@@ -146,8 +146,11 @@ void record_follow(struct record *r, const struct lifecycle_change *change)
 	/* Without memory for the new name the place is lost: its next use is answered ESTALE, and the kernel looks it up. */
 	if (destroyed || spot_set(spot, &change->to) < 0)
 		record_drop_spot(r, spot);
-	if (r->directory)
+	if (r->directory) {
+		if (r->kind == NODE_ITEM)
+			r->live_moves = 0;
 		return;
+	}
 	record_prefer_live(r);
 	if (change->temporary)
 		r->release = true;

@@ -469,7 +469,8 @@ void node_set_live(struct node_table *t, uint64_t node, uint64_t moves)
 {
 	pthread_mutex_lock(&t->lock);
 	struct record *r = find_node(t, node);
-	if (r && r->directory && r->kind == NODE_ITEM)
+	/* Removed meanwhile, which alone counts as no move. */
+	if (r && r->directory && r->kind == NODE_ITEM && r->at.name && r->at.state == KEY_ACT)
 		r->live_moves = moves + 1;
 	pthread_mutex_unlock(&t->lock);
 }
@@ -491,7 +492,8 @@ void node_changed(void *table, const struct lifecycle_change *change)
 	atomic_fetch_add(stamp_of(t, change->from.directory), 1);
 	if (change->to.name[0] != '\0')
 		atomic_fetch_add(stamp_of(t, change->to.directory), 1);
-	if (S_ISDIR(change->mode) && change->from.state != change->to.state)
+	/* Nothing else is less live for an empty one: rm -r asks after no directory above it again. */
+	if (S_ISDIR(change->mode) && change->from.state != change->to.state && !change->empty)
 		atomic_fetch_add(&t->moves, 1);
 	for (struct record *r = first_of_item(t, change->id); r; r = next_of_item(r))
 		record_follow(r, change);

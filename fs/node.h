@@ -99,7 +99,7 @@ void node_set_aside(struct node_table *t, uint64_t node);
 /* The item was purged while it may be open: node_forget is to tell. */
 void node_set_purged(struct node_table *t, uint64_t id);
 
-/* Moves of directories between states so far: what makes node.live out of date. */
+/* Moves of directories, with what is in them, between states so far: what makes node.live out of date. */
 uint64_t node_moves(struct node_table *t);
 /* The directory was found to stand below the root, by guards read after `moves` was taken. */
 void node_set_live(struct node_table *t, uint64_t node, uint64_t moves);

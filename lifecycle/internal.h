@@ -247,6 +247,9 @@ struct standing {
 /* `item` is what is at `at`. -ENOENT: a directory above it is gone. */
 int standing_load(struct lifecycle *l, const struct place *at, const struct item *item,
 		  struct standing *ret);
+/* Whether a deleted item went with a directory, so that it is no top entry: looks no further up than the next deleted one. */
+int standing_joined(struct lifecycle *l, const struct place *at, const struct item *item,
+		    bool *ret_joined);
 /* The place and item that a row of TRASH or EXP names. 0, STORE_ABSENT, negative errno. */
 int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only,
 		      struct place *ret_at, struct store_value *ret_value, struct item *ret_item);

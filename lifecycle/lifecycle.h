@@ -58,6 +58,7 @@ struct lifecycle_change {
 	struct place from;
 	struct place to; /* to.name[0] == 0: destroyed */
 	bool temporary; /* to a DEL place, or staying at one, without an entry: tell when it is released */
+	bool empty; /* a live directory that went alone: nothing was live in it */
 };
 
 struct lifecycle_hooks {

@@ -107,6 +107,34 @@ int standing_load(struct lifecycle *l, const struct place *at, const struct item
 	return 0;
 }
 
+int standing_joined(struct lifecycle *l, const struct place *at, const struct item *item, bool *ret_joined)
+{
+	uint64_t batch = item->deletion.batch;
+	struct guard guard = { .at = *at };
+	struct tree_directory d;
+	int result;
+
+	*ret_joined = false;
+	while (batch && guard.at.directory != KEY_ID_NONE) {
+		uint64_t directory = guard.at.directory;
+
+		result = record_get_guard(l->store, directory, &guard);
+		if (result)
+			return result == STORE_ABSENT ? -ENOENT : result;
+		if (guard.at.state != KEY_DEL)
+			continue;
+		result = tree_load(l->store, directory, &d);
+		if (result)
+			return result;
+		guard = d.guard;
+		*ret_joined = guard.at.state == KEY_DEL && d.own.deletion.batch == batch;
+		tree_release(&d);
+		if (guard.at.state == KEY_DEL)
+			return 0;
+	}
+	return 0;
+}
+
 int standing_row_item(struct lifecycle *l, const struct key *key, bool attributes_only,
 		      struct place *ret_at, struct store_value *ret_value, struct item *ret_item)
 {

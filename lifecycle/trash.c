@@ -435,6 +435,7 @@ static void removal_tell(struct lifecycle *l, const struct removal *r)
 		.from = r->from,
 		.to = r->to,
 		.temporary = r->temporary || r->deletion.expires_ns <= r->now_ns,
+		.empty = S_ISDIR(r->victim.mode) && !r->whole,
 	};
 
 	lifecycle_notify_changed(l, &change);

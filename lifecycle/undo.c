@@ -190,15 +190,13 @@ static int tops_push(struct undoing *u, uint64_t seq, uint64_t newer)
 
 static int is_joined(struct undoing *u, const struct place *at, const struct item *item, bool *ret_joined)
 {
-	struct standing st;
 	int result;
 
 	if (u->memo_directory != at->directory) {
-		result = standing_load(u->l, at, item, &st);
+		result = standing_joined(u->l, at, item, &u->memo_joined);
 		if (result)
 			return result;
 		u->memo_directory = at->directory;
-		u->memo_joined = !place_equal(&st.top, at);
 	}
 	*ret_joined = u->memo_joined;
 	return 0;

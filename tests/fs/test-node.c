@@ -393,6 +393,28 @@ START_TEST(being_live_is_forgotten_when_a_directory_moves)
 }
 END_TEST
 
+START_TEST(being_live_outlasts_the_removal_of_an_empty_directory)
+{
+	struct place at = live(1, "d"), below = live(20, "e"), trash = dead(20, "e", 7);
+	struct lifecycle_change removed = {
+		.id = 21, .mode = S_IFDIR, .from = below, .to = trash, .empty = true
+	};
+	uint64_t node = enter(20, true, 0, &at), inner = enter(21, true, 0, &below);
+	uint64_t moves = node_moves(table);
+
+	node_set_live(table, node, moves);
+	node_set_live(table, inner, moves);
+	node_changed(table, &removed);
+	ck_assert(get(node).live);
+	ck_assert(!get(inner).live);
+	node_set_live(table, inner, moves); /* whoever asked before it went */
+	ck_assert(!get(inner).live);
+	move(21, true, trash, below);
+	ck_assert(!get(node).live);
+	ck_assert(!get(inner).live);
+}
+END_TEST
+
 START_TEST(statistics_keep_the_text_of_their_look_up)
 {
 	uint64_t first, second;
@@ -462,6 +484,7 @@ int main(void)
 	tcase_add_test(tests, destroyed_name_leaves_the_file_its_other_names);
 	tcase_add_test(tests, live_name_comes_before_a_deleted_one);
 	tcase_add_test(tests, being_live_is_forgotten_when_a_directory_moves);
+	tcase_add_test(tests, being_live_outlasts_the_removal_of_an_empty_directory);
 	tcase_add_test(tests, nodes_are_small);
 	tcase_add_test(tests, statistics_keep_the_text_of_their_look_up);
 	suite_add_tcase(suite, tests);

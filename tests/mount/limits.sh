@@ -43,7 +43,7 @@ longest_path() {
 deep() {
 	local n
 
-	n=$(as_many 10000 600)
+	n=$(as_many 10000 3000)
 	gives "$n" deep . "$n" make
 	apart rm -rf d
 	absent d
