@@ -42,6 +42,7 @@ static void lookup_trash(fuse_req_t req, struct node *parent)
 		.parent = parent->node,
 		.view = parent->id,
 		.trash = true,
+		.trash_name = true,
 	};
 	int result = -EAGAIN;
 
@@ -316,12 +317,14 @@ static int rename_live(struct fs *fs, const struct actor *actor, const struct no
 	return result;
 }
 
-/* After the answer: the kernel moved a name whose caching it decided on where it was, and counted no links. */
+/* After the answer: the kernel moved a name whose caching it decided on where it was, its trash's too, and counted no links. */
 static void notify_moved(struct fs *fs, const struct view_moved *moved, const struct node *into,
 			 const char *name)
 {
 	if (into)
 		notify_entry(fs->notifier, into->id, into->view, name);
+	if (into && moved->directory)
+		notify_entry(fs->notifier, moved->id, into->view, store_trash_name(fs->store));
 	if (moved->reference)
 		notify_attributes(fs->notifier, moved->id);
 }
@@ -344,10 +347,9 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t 
 		result = -EINVAL;
 	else if (ops_is_control(&from) || ops_is_control(&to) || (from_trash && to_trash))
 		result = -EROFS;
-	else if (from_trash) {
-		loop_yield(fs->loop); /* a directory comes back step by step */
+	else if (from_trash)
 		result = view_move_out(&v, &actor, &from, name, &to, new_name, flags, &moved);
-	} else if (to_trash)
+	else if (to_trash)
 		result = view_move_in(&v, &actor, &from, name, &to, new_name, flags, &moved);
 	else
 		result = rename_live(fs, &actor, &from, name, &to, new_name, flags);

@@ -103,7 +103,9 @@ int reply_enter(struct fs *fs, const struct reply_entry *entry, struct fuse_entr
 		.stamp = entry->stamp,
 	};
 	struct fuse_entry_param e = {
-		.entry_timeout = keep ? REPLY_FOREVER : 0,
+		.entry_timeout = keep		   ? REPLY_FOREVER :
+				 entry->trash_name ? REPLY_TRASH_NAME :
+						     0,
 		.attr_timeout = keep ? REPLY_FOREVER : 0,
 	};
 	int result = node_enter(fs->nodes, &node, &e.ino);

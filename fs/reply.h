@@ -11,6 +11,8 @@
 #define REPLY_FOREVER 1e9
 /* The root's attributes: who looks at a mount whose daemon died must see it soon. */
 #define REPLY_ROOT 1.0
+/* The name of the trash in a live directory: it stays where it is, but below a deleted directory there is none. */
+#define REPLY_TRASH_NAME 1.0
 
 /* Answers 0 or a failure. All errno pass here: damage is EIO, and a store that stopped writing is told to the administrator once. */
 void reply_result(fuse_req_t req, int result);
@@ -24,6 +26,7 @@ struct reply_entry {
 	uint64_t parent; /* node of the directory it was found in; of views */
 	uint64_t view; /* of that directory */
 	bool trash; /* found in a view, or below a deleted directory: not to be kept */
+	bool trash_name; /* the view itself, found in its live directory: its name, not its attributes, for a moment */
 	bool brief; /* true, but not to be kept: its directory is changing */
 };
 

@@ -579,7 +579,7 @@ int destroy_entry(struct lifecycle *l, const struct place *at, const struct dele
 	if (result)
 		return result;
 	lifecycle_lock_background(l);
-	result = shadow_prune(l, at->directory);
+	result = shadow_prune(l, at->directory, at);
 	lifecycle_unlock(l);
 	return result;
 }

@@ -309,11 +309,15 @@ int destroy_damaged(struct lifecycle *l, const struct key *key, const struct key
 
 /*
  * Removes the mark of a directory, and of those above it, in which nothing
- * deleted is left. Lock held.
+ * deleted is left. Lock held. `gone`: NULL, or what has just left the trash.
  */
-int shadow_prune(struct lifecycle *l, uint64_t directory);
-/* Whether a directory's partition has deleted items or shadows: 1, 0, negative errno. */
-int shadow_needed(struct lifecycle *l, uint64_t directory);
+int shadow_prune(struct lifecycle *l, uint64_t directory, const struct place *gone);
+/*
+ * Whether a directory's partition has deleted items or shadows: 1, 0, negative
+ * errno. Whoever empties it piece by piece in the order of keys leaves a growing
+ * number of tombstones at its beginning: behind `gone` (may be NULL) is looked first.
+ */
+int shadow_needed(struct lifecycle *l, uint64_t directory, const struct place *gone);
 /* Whether a range has no row: 1, 0, negative errno. */
 int range_is_empty(struct store *s, const struct key_range *range);
 

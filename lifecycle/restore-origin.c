@@ -211,7 +211,7 @@ static int bequeath(struct lifecycle *l, uint64_t directory, const char *except,
 		return result;
 	/* There may have been nothing but the way. */
 	lifecycle_lock(l);
-	result = shadow_prune(l, directory);
+	result = shadow_prune(l, directory, NULL);
 	lifecycle_unlock(l);
 	return result;
 }

@@ -223,7 +223,7 @@ static int restore_directory_once(struct regrowth *g, const struct place *at)
 	if (result)
 		return result;
 	result = record_get_item(g->l->store, at, false, &value, &item);
-	shadowed = result ? result : shadow_needed(g->l, item.id);
+	shadowed = result ? result : shadow_needed(g->l, item.id, NULL);
 	if (shadowed >= 0 && !result) {
 		shadow.directory = item.id;
 		memcpy(shadow.name, at->name, sizeof(shadow.name));
@@ -381,7 +381,7 @@ static int leave(struct regrowth *g, const struct level *level)
 	if (level->at.state == KEY_DEL)
 		return restore_directory(g, &level->at);
 	lifecycle_lock_background(g->l);
-	result = shadow_prune(g->l, level->id);
+	result = shadow_prune(g->l, level->id, NULL);
 	lifecycle_unlock(g->l);
 	return result;
 }
@@ -447,7 +447,7 @@ static int grow_all(struct regrowth *g)
 /* Whether there is anything to come back: an empty or wholly live directory needs no pin. */
 static int nothing_below(struct lifecycle *l, uint64_t directory)
 {
-	int result = shadow_needed(l, directory);
+	int result = shadow_needed(l, directory, NULL);
 
 	return result < 0 ? result : !result;
 }

@@ -92,7 +92,7 @@ static int load_item(struct comeback *c)
 	if (result)
 		return result == STORE_ABSENT ? STORE_CONFLICT : result;
 	if (S_ISDIR(c->item.mode)) {
-		result = shadow_needed(l, c->item.id);
+		result = shadow_needed(l, c->item.id, NULL);
 		c->shadowed = result == 1;
 	}
 	return util_min(result, 0);
@@ -410,7 +410,7 @@ int restore_one(struct lifecycle *l, struct restoring *r, const struct place *at
 	} while (store_retry(&retry, &result));
 	/* A mark that stays is only a mark. */
 	if (!result)
-		shadow_prune(l, at->directory);
+		shadow_prune(l, at->directory, at);
 	return result;
 }
 

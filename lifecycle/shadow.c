@@ -13,9 +13,10 @@ static bool is_marked(const struct tree_directory *d)
 	return d->id == KEY_ID_ROOT || d->own.flags & ITEM_SHADOWED;
 }
 
-int range_is_empty(struct store *s, const struct key_range *range)
+/* From `after` on, or all of it. */
+static int rest_is_empty(struct store *s, const struct key_range *range, const struct key *after)
 {
-	struct store_query query = { .range = *range, .limit = 1, .attributes_only = true };
+	struct store_query query = { .range = *range, .after = after, .limit = 1, .attributes_only = true };
 	struct store_page page = { 0 };
 	struct key next;
 	bool more = true;
@@ -35,13 +36,24 @@ int range_is_empty(struct store *s, const struct key_range *range)
 	return result;
 }
 
-int shadow_needed(struct lifecycle *l, uint64_t directory)
+int range_is_empty(struct store *s, const struct key_range *range)
+{
+	return rest_is_empty(s, range, NULL);
+}
+
+int shadow_needed(struct lifecycle *l, uint64_t directory, const struct place *gone)
 {
 	struct key_range range;
-	int result;
+	struct key key;
+	int result = 1;
 
 	key_range_deleted(directory, &range);
-	result = range_is_empty(l->store, &range);
+	if (gone && gone->directory == directory) {
+		key_item(store_codec(l->store), gone, &key);
+		result = rest_is_empty(l->store, &range, &key);
+	}
+	if (result == 1)
+		result = range_is_empty(l->store, &range);
 	if (result != 1)
 		return result ? result : 1;
 	key_range_shadows(directory, &range);
@@ -175,7 +187,7 @@ static void prune_add(struct lifecycle *l, struct transaction *t, struct tree_di
 #define PRUNED 3
 
 /* PRUNED, *ret_parent is next; 0: the mark stays. */
-static int prune_one(struct lifecycle *l, uint64_t directory, uint64_t *ret_parent)
+static int prune_one(struct lifecycle *l, uint64_t directory, const struct place *gone, uint64_t *ret_parent)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	struct tree_directory d;
@@ -187,7 +199,7 @@ static int prune_one(struct lifecycle *l, uint64_t directory, uint64_t *ret_pare
 		return result == -ENOENT ? 0 : result;
 	if (d.id == KEY_ID_ROOT || !tree_is_live(&d) || !(d.own.flags & ITEM_SHADOWED))
 		goto out;
-	result = shadow_needed(l, directory);
+	result = shadow_needed(l, directory, gone);
 	if (result) {
 		result = result < 0 ? result : 0;
 		goto out;
@@ -208,13 +220,13 @@ out:
 	return result;
 }
 
-int shadow_prune(struct lifecycle *l, uint64_t directory)
+int shadow_prune(struct lifecycle *l, uint64_t directory, const struct place *gone)
 {
 	struct store_retry retry = { 0 };
 	int result;
 
 	do
-		result = prune_one(l, directory, &directory);
+		result = prune_one(l, directory, gone, &directory);
 	while (result == PRUNED || store_retry(&retry, &result));
 	return result;
 }

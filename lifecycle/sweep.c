@@ -135,7 +135,7 @@ static int prune_marks(struct sweep *w)
 	for (size_t i = 0; i < step->changed && !result; i++) {
 		if (i && step->changes[i].from.directory == step->changes[i - 1].from.directory)
 			continue;
-		result = shadow_prune(w->l, step->changes[i].from.directory);
+		result = shadow_prune(w->l, step->changes[i].from.directory, &step->changes[i].from);
 		/* A mark that stays is only a mark. */
 		result = pass_over(w, result) ? 0 : result;
 	}

@@ -2,8 +2,9 @@
  * engine-local-query.c - a range of items: overlay and index merged.
  *
  * A bounded number of the overlay's entries is copied, tombstones too, in the
- * section of `maps` that renews the snapshot of the index. Where the overlay has
- * more than was copied, the page ends with the last of them.
+ * section of `maps` that renews the snapshot of the index: no more than can
+ * become rows. Where the overlay has more than was copied, the page ends with the
+ * last of them.
  */
 #include "store/engine-local.h"
 
@@ -31,6 +32,7 @@ struct scan {
 	struct buffer bytes; /* of all keys and values; everything else refers to it by offset */
 	struct buffer copied; /* struct copied, in the order of reading */
 	size_t copied_count;
+	size_t copied_rows; /* of these, what is no tombstone */
 	size_t copied_next;
 	bool cut; /* the overlay has more than was copied */
 	struct buffer rows; /* struct store_row, with offsets in place of pointers */
@@ -81,6 +83,14 @@ static void copy_item(struct scan *s, const struct overlay_item *item)
 	buffer_append(&s->bytes, item->value, value_size);
 	buffer_append(&s->copied, &copied, sizeof(copied));
 	s->copied_count++;
+	s->copied_rows += !item->deleted;
+}
+
+/* Enough for a page: it cannot reach beyond as many rows as it may have. */
+static bool copied_enough(const struct scan *s)
+{
+	return s->copied_rows >= s->limit || s->copied_count >= s->limit + OVERLAY_SURPLUS ||
+	       s->bytes.size >= PAGE_BYTES;
 }
 
 /* Under `maps`: the first entries of both generations, merged. */
@@ -99,7 +109,7 @@ static void copy_overlay(struct scan *s)
 		bool same = upper && lower &&
 			    !overlay_compare(upper->key, upper->key_size, lower->key, lower->key_size);
 
-		if (s->copied_count >= s->limit + OVERLAY_SURPLUS || s->bytes.size >= PAGE_BYTES) {
+		if (copied_enough(s)) {
 			s->cut = true;
 			return;
 		}
@@ -297,6 +307,8 @@ int local_query(struct engine *engine, const struct store_query *query, struct s
 
 	if (r < 0)
 		return r;
+	if (query->attributes_only)
+		index_reader_attributes_only(s.reader);
 	local_note_touch(e);
 	pthread_mutex_lock(&e->maps);
 	copy_overlay(&s);

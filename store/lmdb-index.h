@@ -58,13 +58,20 @@ void index_reader_give(struct index *x, struct index_reader *reader); /* takes N
 int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, size_t head_max,
 	      struct buffer *b);
 
-/* What a cursor stands on: copied into a buffer of the reader, good until it moves. */
+/*
+ * What a cursor stands on: copied into a buffer of the reader, good until it moves.
+ * Where attributes alone were asked for, no more of the value is there than
+ * value_unseal needs for them; value_size is that of all of it.
+ */
 struct index_row {
 	const uint8_t *key;
 	const uint8_t *value;
 	size_t key_size;
 	size_t value_size;
 };
+
+/* Until the reader is given back. */
+void index_reader_attributes_only(struct index_reader *reader);
 
 /* To the first key at or after `key` (`reverse`: the last one at or before), itself only if `inclusive`. 0, INDEX_ABSENT, negative errno. */
 int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive,

@@ -17,6 +17,7 @@ struct index_reader {
 	MDB_cursor *cursor;
 	struct buffer row;
 	bool active; /* renewed and not reset */
+	bool attributes_only; /* rows are wanted without their contents */
 	bool broken; /* a signal came while it read */
 };
 

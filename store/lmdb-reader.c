@@ -131,6 +131,7 @@ void index_reader_give(struct index *x, struct index_reader *reader)
 	if (!reader)
 		return;
 	index_reader_rest(reader);
+	reader->attributes_only = false;
 	pthread_mutex_lock(&x->lock);
 	if (!reader->broken && reader->env == x->env && x->idle_count < IDLE_READERS_MAX) {
 		reader->next = x->idle;
@@ -216,6 +217,28 @@ int index_get(struct index_reader *reader, const uint8_t *key, size_t key_size, 
 	return guarded_copy(reader, room, v.mv_data, size);
 }
 
+void index_reader_attributes_only(struct index_reader *reader)
+{
+	reader->attributes_only = true;
+}
+
+/* Of the value: the head first, which says how much more is wanted. What it says may be damaged, but is read only once. */
+static int copy_value(struct index_reader *reader, uint8_t *to, const MDB_val *value)
+{
+	const uint8_t *from = value->mv_data;
+	size_t at = 0, end = value->mv_size;
+	struct value_head head;
+	int r = 0;
+
+	if (reader->attributes_only && end >= VALUE_HEAD_SIZE) {
+		at = VALUE_HEAD_SIZE;
+		r = guarded_copy(reader, to, from, at);
+		if (r == 0 && value_head(to, end, &head) == 0)
+			end = value_attrs_end(&head);
+	}
+	return r == 0 ? guarded_copy(reader, to + at, from + at, end - at) : r;
+}
+
 static int take_row(struct index_reader *reader, const MDB_val *key, const MDB_val *value,
 		    struct index_row *ret_row)
 {
@@ -229,7 +252,7 @@ static int take_row(struct index_reader *reader, const MDB_val *key, const MDB_v
 		return -ENOMEM;
 	r = guarded_copy(reader, room, key->mv_data, key->mv_size);
 	if (r == 0)
-		r = guarded_copy(reader, room + key->mv_size, value->mv_data, value->mv_size);
+		r = copy_value(reader, room + key->mv_size, value);
 	if (r < 0)
 		return r;
 	*ret_row = (struct index_row){

@@ -93,6 +93,11 @@ int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head)
 	return 0;
 }
 
+size_t value_attrs_end(const struct value_head *head)
+{
+	return VALUE_HEAD_SIZE + head->attrs_size + SEAL_OVERHEAD;
+}
+
 int value_unseal(const struct keyring *keys, const uint8_t *key, size_t key_size,
 		 const uint8_t *bytes, size_t size, bool attributes_only, uint8_t *ret_plain)
 {

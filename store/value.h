@@ -31,6 +31,8 @@ void value_seal(const struct keyring *keys, const uint8_t *key, size_t key_size,
 		struct buffer *b);
 /* The clear part. 0 or -EBADMSG: sizes do not add up, or the format is unknown. */
 int value_head(const uint8_t *bytes, size_t size, struct value_head *ret_head);
+/* Where the attributes' box ends: as much of a value as value_unseal reads for them alone. */
+size_t value_attrs_end(const struct value_head *head);
 /*
  * Whether a value, of VALUE_HEAD_SIZE bytes at least, was sealed under this key,
  * by one byte of it: false means that the key is damaged, and that the item is

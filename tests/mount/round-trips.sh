@@ -34,12 +34,28 @@ ask_for_all() {
 		costs 320 mv -n "$1"/new/f* "$1/to" && # LOOKUP of the new name, twice at the most, RENAME
 		costs 20 stat "$1"/to/f* &&
 		costs 220 rm -f "$1"/to/f* && # UNLINK, FORGET
-		costs 520 mv -n "$1"/to/.trash/f* "$1/new" # LOOKUP of .trash, twice of the entry, of the new name, RENAME
+		costs 420 mv -n "$1"/to/.trash/f* "$1/new" # LOOKUP twice of the entry, of the new name, RENAME
 }
 
 # Somebody may have the kernel drop its caches meanwhile: then it asks again for everything, once.
 few_requests() {
 	ask_for_all 1 || ask_for_all 2 || ask_for_all 3
+}
+
+queries() {
+	sed -n 's/^ddbfs_store_queries_total //p' "$mnt/.ddbfs/stats"
+}
+
+# Whether others are left in the trash is asked for each that comes back; what came back before is not read again.
+restores_ask_little() {
+	local before seen
+
+	"$sys" make many 1000 10
+	rm -f many/f*
+	before=$(queries)
+	mv -n many/.trash/f* .
+	seen=$(($(queries) - before))
+	[ $seen -le 6000 ] || fail "restoring 1000 files took $seen queries"
 }
 
 # closed is alice's, nobody may do anything with it; script may be read, not executed.
@@ -155,6 +171,7 @@ checked_for_others() {
 
 mount_new
 it 'asks little for each system call' few_requests
+it 'does not read again what came back before' restores_ask_little
 it 'allows root what any file system allows, with and without the checks of the kernel' same_for_root
 remount
 it 'refuses writes in a view without them' views_stay_read_only
