@@ -177,12 +177,12 @@ static int add_file(struct sweep *w, const struct place *at, const struct item *
 }
 
 /* The entry that a due item is destroyed with: itself, unless it went with a directory. */
-static int due_top(struct sweep *w, const struct place *at, const struct item *item,
+static int due_top(struct lifecycle *l, const struct place *at, const struct item *item,
 		   struct standing *ret_top)
 {
 	bool alone = item->deletion.flags & (DELETION_PURGED | DELETION_DOOMED) ||
 		     item->deletion.cause == ITEM_TEMPORARY;
-	int result = alone ? -ENOENT : standing_load(w->l, at, item, ret_top);
+	int result = alone ? -ENOENT : standing_load(l, at, item, ret_top);
 
 	if (result != -ENOENT)
 		return result;
@@ -194,7 +194,7 @@ static int due_top(struct sweep *w, const struct place *at, const struct item *i
 static int sweep_item(struct sweep *w, const struct place *at, const struct item *item, uint64_t due_batch)
 {
 	struct standing st;
-	int result = due_top(w, at, item, &st);
+	int result = due_top(w->l, at, item, &st);
 	bool itself;
 
 	if (result)
@@ -392,6 +392,7 @@ static int release_once(struct lifecycle *l, uint64_t id, const struct place *at
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct destroyed total = { 0 };
+	struct standing st;
 	struct item item;
 	bool suspect;
 	int64_t now_ns = watch_steady_ns(l, &suspect);
@@ -399,6 +400,10 @@ static int release_once(struct lifecycle *l, uint64_t id, const struct place *at
 
 	if (result || item.id != id || S_ISDIR(item.mode) || suspect || item.deletion.destroy_ns > now_ns)
 		return result < 0 ? result : 0;
+	result = due_top(l, at, &item, &st);
+	/* What went with a directory waits for it. */
+	if (result || !place_equal(&st.top, at))
+		return result;
 	return destroy_file(l, at, destroy_cause(&item.deletion, now_ns), &total);
 }
 

@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lifecycle/internal.h"
 #include "store/util.h"
 #include "tests/model/subject.h"
 
 #define COMPARE_EVERY 8 /* operations; and after each that is about the trash */
 #define CONTENT_MAX 9000
+#define MODEL_LINKS 256 /* deleted names of one file */
 
 static const struct model_actor deleters[3] = { { 1000, 101, 1, 1 },
 						{ 1000, 102, 2, 2 },
@@ -134,6 +136,104 @@ static void do_write(struct context *c)
 	c->run->succeeded[OP_WRITE]++;
 }
 
+/* ---- descriptors ---------------------------------------------------------------------- */
+
+#define OPEN_MAX 6
+
+static unsigned open_count(const struct model *m)
+{
+	unsigned count = 0;
+
+	for (int i = MODEL_ROOT; i < m->nodes_count; i++)
+		count += m->nodes[i].open;
+	return count;
+}
+
+/* The node of the n-th descriptor, or 0. */
+static int any_open(const struct context *c)
+{
+	unsigned count = open_count(c->m), n = count ? c->op->number % count : 0;
+
+	for (int i = MODEL_ROOT; i < c->m->nodes_count && count; i++) {
+		if (n < c->m->nodes[i].open)
+			return i;
+		n -= c->m->nodes[i].open;
+	}
+	return 0;
+}
+
+static void do_open(struct context *c)
+{
+	int name = live_name(c);
+
+	if (!name || c->m->nodes[c->m->names[name].node].directory || open_count(c->m) == OPEN_MAX)
+		return;
+	c->m->nodes[c->m->names[name].node].open++;
+	c->run->operations++;
+	c->run->succeeded[OP_OPEN]++;
+}
+
+static void close_one(struct context *c, int node)
+{
+	struct place places[MODEL_LINKS];
+	unsigned count = 0;
+
+	if (--c->m->nodes[node].open)
+		return;
+	for (int n = 1; n < c->m->names_count && count < MODEL_LINKS; n++)
+		if (c->m->names[n].node == node && c->m->names[n].deleted)
+			places[count++] = subject_place(c->s, n);
+	model_released(c->m, node);
+	for (unsigned i = 0; i < count; i++)
+		lifecycle_note_released(c->s->life, id_of(c, node), &places[i]);
+}
+
+static void do_close(struct context *c)
+{
+	int node = any_open(c);
+
+	if (!node)
+		return;
+	close_one(c, node);
+	c->run->operations++;
+	c->run->succeeded[OP_CLOSE]++;
+}
+
+static void close_all(struct context *c)
+{
+	for (int i = MODEL_ROOT; i < c->m->nodes_count; i++)
+		while (c->m->nodes[i].open)
+			close_one(c, i);
+}
+
+static void do_scribble(struct context *c)
+{
+	int node = any_open(c);
+
+	if (!node)
+		return;
+	fill(c, node, c->op->number);
+	c->run->operations++;
+	c->run->succeeded[OP_SCRIBBLE]++;
+}
+
+/* Of two live names in one directory that goes whole the model does not know which is met last. */
+static bool has_open_twice(const struct model *m, int directory)
+{
+	for (int i = MODEL_ROOT; i < m->nodes_count; i++) {
+		unsigned below = 0;
+
+		if (!m->nodes[i].open)
+			continue;
+		for (int n = 1; n < m->names_count; n++)
+			below += m->names[n].node == i && !m->names[n].deleted &&
+				 model_is_below(m, m->names[n].directory, directory);
+		if (below > 1)
+			return true;
+	}
+	return false;
+}
+
 static void do_chmod(struct context *c)
 {
 	struct attr_change change = { .set = ATTR_MODE };
@@ -156,7 +256,7 @@ static void do_link(struct context *c)
 	struct place at;
 	struct inode inode;
 
-	if (!name)
+	if (!name || model_any_policy(c->m, MODEL_TRASH_MAX))
 		return;
 	at = subject_place(c->s, name);
 	expected = model_link(c->m, name, c->directory2, c->op->name2);
@@ -217,6 +317,8 @@ static void do_remove(struct context *c)
 
 	if (c->op->kind == OP_RM_RF && name)
 		remove_all(c, c->directory, name);
+	else if (c->op->kind == OP_DISCARD && name && has_open_twice(c->m, c->m->names[name].node))
+		return;
 	else if (c->op->kind != OP_RM_RF)
 		remove_one(c, c->directory, c->op->name, c->op->kind == OP_RMDIR,
 			   c->op->kind == OP_DISCARD);
@@ -438,12 +540,36 @@ static void sweep_to_the_end(struct context *c, uint64_t budget)
 	} while (swept.more);
 }
 
+/* Has the trash below each cap measured: without, that happens only where something was deleted. True: there is one. */
+static bool expect_caps(struct context *c)
+{
+	bool any = false;
+
+	for (int i = MODEL_ROOT; i < c->m->nodes_count; i++) {
+		struct rules rules;
+
+		if (!(c->m->nodes[i].policies & (1u << MODEL_TRASH_MAX | 1u << MODEL_TRASH_MAX_ENTRIES)) ||
+		    (i != MODEL_ROOT && !c->m->nodes[i].own))
+			continue;
+		any = true;
+		lifecycle_lock(c->s->life);
+		if (!rules_load(c->s->life, id_of(c, i), &rules))
+			cap_expect(c->s->life, &rules);
+		lifecycle_unlock(c->s->life);
+	}
+	return any;
+}
+
 static void do_sweep(struct context *c)
 {
+	bool capped = expect_caps(c);
+
 	/* What is put off by the first (held, or with its directory) the second finds so. */
 	model_sweep(c->m);
+	model_enforce_caps(c->m);
 	model_sweep(c->m);
-	sweep_to_the_end(c, 1 + c->op->number % 5);
+	/* A pass that ends with its budget is content with being under the cap. */
+	sweep_to_the_end(c, capped ? 1000 : 1 + c->op->number % 5);
 	sweep_to_the_end(c, 1000);
 	same(c, 0, 0);
 	subject_learn(c->s);
@@ -477,7 +603,27 @@ static const struct {
 	{ MODEL_PROTECT, "protect", "yes", 1 },
 	{ MODEL_PROTECT, "protect", NULL, 0 },
 	{ MODEL_PROTECT, "protect", NULL, 0 },
+	{ MODEL_TRASH_MAX, "trash_max", "200", 200 },
+	{ MODEL_TRASH_MAX, "trash_max", "4000", 4000 },
+	{ MODEL_TRASH_MAX, "trash_max", NULL, 0 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "1", 1 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "4", 4 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "12", 12 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", NULL, 0 },
 };
+
+/* Caps that overlap evict in the order in which they were met; and what a name of several weighs is roughly said. */
+static bool is_too_much(const struct context *c, size_t i)
+{
+	if (policies[i].which != MODEL_TRASH_MAX && policies[i].which != MODEL_TRASH_MAX_ENTRIES)
+		return false;
+	if (model_any_policy(c->m, MODEL_TRASH_MAX) || model_any_policy(c->m, MODEL_TRASH_MAX_ENTRIES))
+		return true;
+	for (int n = MODEL_ROOT; n < c->m->nodes_count && policies[i].which == MODEL_TRASH_MAX; n++)
+		if (c->m->nodes[n].several)
+			return true;
+	return false;
+}
 
 static void set_policy(struct context *c, int node, size_t i)
 {
@@ -503,6 +649,8 @@ static void do_policy(struct context *c)
 {
 	size_t i = c->op->number % ARRAY_SIZE(policies);
 
+	if (policies[i].value && is_too_much(c, i))
+		return;
 	if (c->directory != MODEL_ROOT && policies[i].value) {
 		set_policy(c, c->directory, i);
 		return;
@@ -537,12 +685,14 @@ static void do_step(struct context *c)
 static void do_accept(struct context *c)
 {
 	same(c, 0, lifecycle_clock_accept(c->s->life));
-	c->run->ahead_ns = c->run->stepped_ns = 0;
+	c->run->ahead_ns = c->run->stepped_ns = c->run->forgotten_ns = 0;
 	c->run->suspect = c->run->behind = false;
 }
 
 static void do_remount(struct context *c)
 {
+	close_all(c);
+	subject_learn(c->s);
 	subject_remount(c->s);
 }
 
@@ -561,7 +711,8 @@ static void (*const appliers[OP_KINDS])(struct context *c) = {
 	[OP_ORIGIN] = do_restore,  [OP_UNDO] = do_undo,	     [OP_PURGE] = do_purge,
 	[OP_EMPTY] = do_empty,	   [OP_POLICY] = do_policy,  [OP_PASS] = do_pass,
 	[OP_STEP] = do_step,	   [OP_ACCEPT] = do_accept,  [OP_SWEEP] = do_sweep,
-	[OP_REMOUNT] = do_remount, [OP_KILL] = do_kill,
+	[OP_REMOUNT] = do_remount, [OP_KILL] = do_kill,	     [OP_OPEN] = do_open,
+	[OP_CLOSE] = do_close,	   [OP_SCRIBBLE] = do_scribble,
 };
 
 static bool is_about_the_trash(uint8_t kind)

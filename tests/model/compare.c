@@ -320,7 +320,7 @@ void subject_compare_counters(struct subject *s)
 		{ COUNTER_DESTROYED_USER, (int64_t)s->m->destroyed[MODEL_BY_USER] },
 		{ COUNTER_DESTROYED_EXPIRED, (int64_t)s->m->destroyed[MODEL_BY_EXPIRY] },
 		{ COUNTER_DESTROYED_VERSIONS, (int64_t)s->m->destroyed[MODEL_BY_VERSIONS] },
-		{ COUNTER_DESTROYED_EVICTED, 0 },
+		{ COUNTER_DESTROYED_EVICTED, (int64_t)s->m->destroyed[MODEL_BY_EVICTION] },
 		{ COUNTER_RESTORED, (int64_t)s->m->restored },
 	};
 

@@ -35,6 +35,9 @@ enum operation_kind {
 	OP_UNDO,
 	OP_PURGE, /* rm in .trash */
 	OP_EMPTY,
+	OP_OPEN,
+	OP_CLOSE,
+	OP_SCRIBBLE, /* write through a descriptor */
 	OP_POLICY,
 	OP_PASS, /* time goes by */
 	OP_STEP, /* the wall clock jumps */
@@ -83,6 +86,7 @@ struct run {
 	char path[256]; /* of the local store */
 	int64_t realtime_ns, boottime_ns;
 	int64_t ahead_ns; /* wall clock ahead of what the boot clock bears out */
+	int64_t forgotten_ns; /* what was believed since the store last wrote down where both clocks stood */
 	int64_t stepped_ns; /* by the last step, not yet taken back */
 	int64_t suspect_boot_ns, behind_boot_ns;
 	bool suspect, behind;

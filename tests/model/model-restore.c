@@ -98,7 +98,7 @@ static int newest_of(const struct model *m, int directory, int text, int batch, 
 		const struct model_name *x = &m->names[n];
 
 		if (x->deleted && x->text == text && x->batch == batch && x->cause == MODEL_REMOVED &&
-		    (purged_too || !x->purged) && (!found || x->order > m->names[found].order))
+		    (purged_too || !(x->purged || x->doomed)) && (!found || x->order > m->names[found].order))
 			found = n;
 	}
 	return found;
@@ -340,7 +340,8 @@ bool model_batch_has_rows(const struct model *m, int batch)
 		const struct model_name *x = &m->names[n];
 
 		if (x->node && x->deleted &&
-		    (m->batches[batch].purge ? x->purged && x->purge_batch == batch : x->batch == batch))
+		    (m->batches[batch].purge ? x->purged && !x->doomed && x->purge_batch == batch :
+					       x->batch == batch))
 			return true;
 	}
 	return false;
@@ -360,7 +361,8 @@ static int batch_worth(const struct model *m, int batch)
 
 		if (!x->node || !x->deleted)
 			continue;
-		if (b->purge ? x->purged && x->purge_batch == batch && x->expires_ns > m->now_ns :
+		if (b->purge ? x->purged && !x->doomed && x->purge_batch == batch &&
+				     x->expires_ns > m->now_ns :
 			       x->batch == batch && x->cause == MODEL_REMOVED && !x->replaced_by &&
 				       model_stand(m, n).visible)
 			return UNDO_SOMETHING;
@@ -438,7 +440,7 @@ static int undo_purge(struct model *m, int batch, bool dry, struct model_undone 
 	for (int n = 1; n < m->names_count; n++) {
 		struct model_name *x = &m->names[n];
 
-		if (!x->node || !x->purged || x->purge_batch != batch)
+		if (!x->node || !x->purged || x->doomed || x->purge_batch != batch)
 			continue;
 		if (dry || x->expires_ns > m->now_ns)
 			ret->restored++;

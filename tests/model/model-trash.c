@@ -90,7 +90,7 @@ int model_trash(struct model *m, const struct model_actor *a, int name, enum mod
 	    is_temporary(m, a, name, model_policy(m, policies_of, MODEL_TEMPORARY)))
 		cause = MODEL_TEMPORARY_NAME;
 	n->deleted = true;
-	n->purged = false;
+	n->purged = n->doomed = false;
 	n->cause = cause;
 	n->replaced_by = replaced_by;
 	n->uid = a->uid;
@@ -123,7 +123,7 @@ static int version_over(const struct model *m, int newest, int64_t cap)
 			const struct model_name *x = &m->names[n];
 
 			if (x->deleted && x->text == m->names[newest].text &&
-			    x->cause == MODEL_REPLACED && !x->purged && !m->nodes[x->node].directory &&
+			    x->cause == MODEL_REPLACED && !x->purged && !x->doomed && !m->nodes[x->node].directory &&
 			    x->order < below && (!found || x->order > m->names[found].order))
 				found = n;
 		}
@@ -131,6 +131,14 @@ static int version_over(const struct model *m, int newest, int64_t cap)
 			return found;
 		below = m->names[found].order;
 	}
+}
+
+static void doom(struct model *m, int name)
+{
+	struct model_name *n = &m->names[name];
+
+	n->doomed = true;
+	n->destroy_ns = n->destroy_ns < m->steady_ns ? n->destroy_ns : m->steady_ns;
 }
 
 static void evict_versions(struct model *m, int name)
@@ -145,7 +153,8 @@ static void evict_versions(struct model *m, int name)
 
 		if (!over)
 			return;
-		model_destroy(m, over, MODEL_BY_VERSIONS);
+		if (!model_destroy(m, over, MODEL_BY_VERSIONS))
+			doom(m, over);
 	}
 }
 
@@ -234,16 +243,67 @@ int model_rename(struct model *m, const struct model_actor *a, int from, int fro
 
 /* ---- out, for ever ------------------------------------------------------------------- */
 
-void model_destroy(struct model *m, int name, enum model_end end)
+/* Who has it open keeps the last name that leads to it, or all deleted ones. */
+static bool is_busy(const struct model *m, int name)
 {
 	int node = m->names[name].node;
 
+	if (m->nodes[node].directory || !m->nodes[node].open)
+		return false;
+	return model_links(m, node, true) == !m->names[name].deleted;
+}
+
+static bool destroy_below(struct model *m, int name, enum model_end end)
+{
+	int node = m->names[name].node;
+	bool gone = !is_busy(m, name);
+
 	if (m->nodes[node].directory)
-		while (m->nodes[node].first)
-			model_destroy(m, m->nodes[node].first, end);
+		model_each(m, node, n) gone &= destroy_below(m, n, end);
+	if (!gone)
+		return false;
 	if (!(m->names[name].deleted && m->names[name].cause == MODEL_TEMPORARY_NAME))
 		m->destroyed[end]++;
 	model_name_drop(m, name);
+	return true;
+}
+
+bool model_destroy(struct model *m, int name, enum model_end end)
+{
+	if (m->nodes[m->names[name].node].directory)
+		doom(m, name);
+	return destroy_below(m, name, end);
+}
+
+enum model_end model_end_of(const struct model *m, int name)
+{
+	const struct model_name *n = &m->names[name];
+
+	if (n->purged)
+		return MODEL_BY_USER;
+	if (n->doomed && n->expires_ns > m->steady_ns)
+		return n->cause == MODEL_REPLACED ? MODEL_BY_VERSIONS : MODEL_BY_USER;
+	return MODEL_BY_EXPIRY;
+}
+
+void model_released(struct model *m, int node)
+{
+	for (int i = 1; i < m->names_count; i++) {
+		const struct model_name *n = &m->names[i];
+
+		/* What went with a directory waits for it. */
+		if (n->node != node || !n->deleted || n->destroy_ns > m->steady_ns || m->suspect ||
+		    model_is_held(m, i) ||
+		    !(n->purged || n->doomed || n->cause == MODEL_TEMPORARY_NAME || model_stand(m, i).top == i))
+			continue;
+		model_destroy(m, i, model_end_of(m, i));
+	}
+}
+
+/* What was begun is ended, whatever holds by now. */
+static bool is_begun(const struct model *m, int name)
+{
+	return m->names[name].doomed && m->nodes[m->names[name].node].directory;
 }
 
 static bool shows_nothing(const struct model *m, int directory)
@@ -299,7 +359,7 @@ int model_purge(struct model *m, const struct model_actor *a, int name, bool rec
 	return 0;
 }
 
-static int oldest_after(const struct model *m, uint64_t order, uint64_t end)
+int model_oldest_after(const struct model *m, uint64_t order, uint64_t end)
 {
 	int found = 0;
 
@@ -326,7 +386,7 @@ void model_empty(struct model *m, const struct model_actor *a, int directory, bo
 	int name;
 
 	memset(ret, 0, sizeof(*ret));
-	while ((name = oldest_after(m, order, end))) {
+	while ((name = model_oldest_after(m, order, end))) {
 		int result = 0;
 
 		order = m->names[name].order;
@@ -334,7 +394,7 @@ void model_empty(struct model *m, const struct model_actor *a, int directory, bo
 			continue;
 		if (!m->names[name].purged)
 			result = model_purge(m, a, name, true, now ? 0 : -1);
-		else if (model_is_held(m, name))
+		else if (!is_begun(m, name) && model_is_held(m, name))
 			result = -EPERM;
 		else
 			model_destroy(m, name, MODEL_BY_USER);
@@ -365,12 +425,14 @@ static int next_due(const struct model *m, const int64_t *after_due, uint64_t af
 static void sweep_one(struct model *m, int name)
 {
 	struct model_name *n = &m->names[name];
-	bool alone = n->purged || n->cause == MODEL_TEMPORARY_NAME;
+	bool alone = n->purged || n->doomed || n->cause == MODEL_TEMPORARY_NAME;
 	int top = alone ? name : model_stand(m, name).top;
 	struct model_name *t = &m->names[top];
 
 	if (t->destroy_ns > m->steady_ns) {
 		n->destroy_ns = t->destroy_ns;
+	} else if (is_begun(m, top)) {
+		model_destroy(m, top, model_end_of(m, top));
 	} else if (t->purged && model_is_held(m, top)) {
 		/* The hold came after the purge, and undoes it. */
 		t->purged = false;
@@ -379,7 +441,7 @@ static void sweep_one(struct model *m, int name)
 	} else if (model_is_held(m, top)) {
 		t->destroy_ns = m->steady_ns + MODEL_DAY;
 	} else {
-		model_destroy(m, top, t->purged ? MODEL_BY_USER : MODEL_BY_EXPIRY);
+		model_destroy(m, top, model_end_of(m, top));
 	}
 }
 
@@ -396,4 +458,70 @@ void model_sweep(struct model *m)
 		order = m->names[name].order;
 		sweep_one(m, name);
 	}
+}
+
+/* ---- caps ------------------------------------------------------------------------------ */
+
+static uint64_t bytes_below(const struct model *m, int directory, int batch)
+{
+	uint64_t bytes = 0;
+
+	model_each(m, directory, n)
+	{
+		const struct model_name *x = &m->names[n];
+
+		if (x->deleted && (!batch || x->batch != batch))
+			continue;
+		bytes += m->nodes[x->node].directory ? bytes_below(m, x->node, batch) : m->nodes[x->node].size;
+	}
+	return bytes;
+}
+
+static uint64_t weight(const struct model *m, int name, enum model_policy unit)
+{
+	const struct model_name *n = &m->names[name];
+
+	if (unit == MODEL_TRASH_MAX_ENTRIES)
+		return 1;
+	return m->nodes[n->node].directory ? bytes_below(m, n->node, n->batch) : m->nodes[n->node].size;
+}
+
+static bool is_counted(const struct model *m, int name, int directory)
+{
+	const struct model_name *n = &m->names[name];
+
+	return n->cause != MODEL_TEMPORARY_NAME && !n->purged && !n->doomed &&
+	       model_stand(m, name).top == name && model_is_below(m, n->directory, directory);
+}
+
+static void enforce(struct model *m, int directory, enum model_policy unit)
+{
+	uint64_t limit = (uint64_t)m->nodes[directory].policy[unit], amount = 0, order = 0;
+	int name;
+
+	while ((name = model_oldest_after(m, order, m->orders))) {
+		order = m->names[name].order;
+		amount += is_counted(m, name, directory) ? weight(m, name, unit) : 0;
+	}
+	if (amount <= limit)
+		return;
+	/* The oldest go, whole, down to nine tenths. */
+	for (order = 0; amount > limit - limit / 10 && (name = model_oldest_after(m, order, m->orders));) {
+		uint64_t weighs;
+
+		order = m->names[name].order;
+		if (!is_counted(m, name, directory) || model_is_held(m, name))
+			continue;
+		weighs = weight(m, name, unit);
+		if (model_destroy(m, name, MODEL_BY_EVICTION))
+			amount -= weighs < amount ? weighs : amount;
+	}
+}
+
+void model_enforce_caps(struct model *m)
+{
+	for (int node = MODEL_ROOT; node < m->nodes_count && !m->suspect; node++)
+		for (enum model_policy unit = MODEL_TRASH_MAX; unit <= MODEL_TRASH_MAX_ENTRIES; unit++)
+			if (m->nodes[node].policies & 1u << unit && (node == MODEL_ROOT || m->nodes[node].own))
+				enforce(m, node, unit);
 }

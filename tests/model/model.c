@@ -92,7 +92,7 @@ void model_move(struct model *m, int name, int directory, int text)
 
 	detach(m, name);
 	n->text = text;
-	n->deleted = n->purged = false;
+	n->deleted = n->purged = n->doomed = false;
 	n->batch = n->purge_batch = 0;
 	n->seq = 0;
 	attach(m, name, directory);
@@ -223,7 +223,7 @@ struct model_standing model_stand(const struct model *m, int name)
 		}
 		group = n;
 		st.deleted = true;
-		st.visible &= !x->purged && x->cause != MODEL_TEMPORARY_NAME;
+		st.visible &= !x->purged && !x->doomed && x->cause != MODEL_TEMPORARY_NAME;
 		if (first) {
 			st.top = n;
 			st.expires_ns = x->expires_ns;
@@ -300,7 +300,7 @@ void model_forget_process(struct model *m)
 	for (int i = 1; i < m->batches_count; i++)
 		m->batches[i].open = false;
 	for (int i = 1; i < m->nodes_count; i++)
-		m->nodes[i].made_by = 0;
+		m->nodes[i].made_by = m->nodes[i].open = 0;
 }
 
 /* ---- making ------------------------------------------------------------------------ */

@@ -35,6 +35,8 @@ enum model_policy {
 	MODEL_GRACE,
 	MODEL_HOLD,
 	MODEL_PROTECT,
+	MODEL_TRASH_MAX, /* bytes; one of these two is set in one place, or nowhere */
+	MODEL_TRASH_MAX_ENTRIES,
 	MODEL_POLICIES
 };
 
@@ -48,6 +50,7 @@ enum model_end { /* by which counter something was destroyed */
 	MODEL_BY_USER,
 	MODEL_BY_EXPIRY,
 	MODEL_BY_VERSIONS,
+	MODEL_BY_EVICTION,
 	MODEL_ENDS
 };
 
@@ -58,6 +61,7 @@ struct model_node {
 	uint32_t token, size; /* content: `size` bytes made from `token` */
 	int64_t mtime_ns;
 	bool several; /* a file that ever had two names */
+	unsigned open; /* descriptors */
 	uint32_t made_by; /* process; 0: nobody remembers */
 	int64_t made_boot_ns;
 	/* directories */
@@ -87,6 +91,7 @@ struct model_name {
 	enum model_cause cause;
 	uint64_t replaced_by; /* id */
 	bool purged;
+	bool doomed; /* it was to be destroyed, and something open keeps it */
 };
 
 struct model_batch {
@@ -180,6 +185,8 @@ struct model_emptied {
 void model_empty(struct model *m, const struct model_actor *a, int directory, bool now,
 		 struct model_emptied *ret);
 void model_sweep(struct model *m);
+void model_enforce_caps(struct model *m);
+void model_released(struct model *m, int node); /* its last descriptor was closed */
 
 enum model_taken {
 	MODEL_REFUSE,
@@ -213,7 +220,10 @@ void model_move(struct model *m, int name, int directory, int text); /* into the
 void model_touch(struct model *m, int directory); /* a name was made or moved in it */
 int model_batch_join(struct model *m, const struct model_actor *a, bool purge);
 int64_t model_add(int64_t ns, int64_t duration_ns);
-void model_destroy(struct model *m, int name, enum model_end end); /* with all in it */
+/* With all in it; what is open stays, and what holds it, hidden. False: something stayed. */
+bool model_destroy(struct model *m, int name, enum model_end end);
+enum model_end model_end_of(const struct model *m, int name); /* when it is due */
+int model_oldest_after(const struct model *m, uint64_t order, uint64_t end); /* deleted name, or 0 */
 /*
  * The removal of a name as part of anything. -EPERM, -ENOTEMPTY; `try_only`
  * changes nothing.

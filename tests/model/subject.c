@@ -61,6 +61,26 @@ static bool locate(void *data, uint64_t id, struct place *ret_place)
 	return false;
 }
 
+/* As fs/ has it: the last name of a file keeps it while it is open. The model may be ahead: the store says which is the last. */
+static bool busy(void *data, uint64_t id, const struct place *only)
+{
+	struct subject *s = data;
+	struct store_value value = { 0 };
+	struct item link;
+	uint32_t others;
+
+	for (int i = MODEL_ROOT; i < s->m->nodes_count; i++) {
+		if (s->m->nodes[i].id != id || !s->m->nodes[i].open)
+			continue;
+		if (!only || record_get_link(s->store, id, true, &value, &link))
+			return true;
+		others = link.links_live - (only->state == KEY_ACT);
+		store_value_release(&value);
+		return !others;
+	}
+	return false;
+}
+
 static const struct lifecycle_change *told(const struct subject *s, int name)
 {
 	const struct model_name *n = &s->m->names[name];
@@ -160,7 +180,7 @@ void subject_learn(struct subject *s)
 			continue;
 		if (m->names[n].order > m->orders)
 			m->orders = m->names[n].order;
-		if (m->names[n].purged)
+		if (m->names[n].purged && !m->names[n].doomed)
 			learn_purge(s, n);
 	}
 	m->fresh_count = 0;
@@ -188,7 +208,7 @@ static void open_local(struct subject *s)
 
 static void open_upper(struct subject *s)
 {
-	struct lifecycle_hooks hooks = { .changed = changed, .data = s };
+	struct lifecycle_hooks hooks = { .changed = changed, .busy = busy, .data = s };
 	int result = lifecycle_open(s->store, &hooks, &s->life);
 
 	if (!result)
@@ -244,6 +264,7 @@ void subject_close(struct subject *s)
 
 static void reopened(struct subject *s)
 {
+	s->run->forgotten_ns = 0;
 	model_forget_process(s->m);
 	s->run->suspect_boot_ns = s->run->behind_boot_ns = s->clock.boottime_ns;
 }
@@ -259,6 +280,7 @@ void subject_remount(struct subject *s)
 void subject_crash(struct subject *s)
 {
 	model_recount_open(s->m);
+	s->run->ahead_ns += s->run->forgotten_ns;
 	reopened(s);
 	if (s->run->history.engine == HISTORY_LOCAL) {
 		s->run->realtime_ns = s->clock.realtime_ns;
@@ -274,28 +296,45 @@ void subject_crash(struct subject *s)
 /* ---- time -------------------------------------------------------------------------- */
 
 /* The rules of lifecycle/README.md, "The clock". */
+static void believe(struct run *run)
+{
+	run->forgotten_ns += run->ahead_ns;
+	run->ahead_ns = 0;
+}
+
 static void judge_clock(struct run *run, int64_t boot_ns)
 {
+	bool was = run->suspect;
+
 	if (run->ahead_ns > MODEL_HOUR) {
 		if (!run->suspect)
 			run->suspect_boot_ns = boot_ns;
 		run->suspect = boot_ns - run->suspect_boot_ns < MODEL_DAY || !run->suspect;
 		run->behind = false;
-		if (!run->suspect)
-			run->ahead_ns = run->stepped_ns = 0;
+		if (!run->suspect) {
+			believe(run);
+			run->stepped_ns = 0;
+		}
+		/* A change of mind is written down, with where the clocks stand. */
+		if (was != run->suspect)
+			run->forgotten_ns = 0;
 		return;
 	}
 	run->suspect = false;
+	if (was)
+		run->forgotten_ns = 0;
 	if (run->ahead_ns >= 0) {
-		run->ahead_ns = 0;
+		believe(run);
 		run->behind = false;
 		return;
 	}
 	if (!run->behind)
 		run->behind_boot_ns = boot_ns;
 	run->behind = boot_ns - run->behind_boot_ns < MODEL_DAY;
-	if (!run->behind)
-		run->ahead_ns = run->stepped_ns = 0;
+	if (!run->behind) {
+		believe(run);
+		run->stepped_ns = 0;
+	}
 }
 
 void subject_time(struct subject *s)

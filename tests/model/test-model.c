@@ -30,7 +30,7 @@
 #define RUNS_MAX 2000 /* of the minimiser */
 
 struct totals {
-	uint64_t histories, operations, succeeded[OP_KINDS];
+	uint64_t histories, operations, succeeded[OP_KINDS], evicted;
 };
 
 /* ---- one history -------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static bool run_history(struct run *run, bool quiet)
 	run->operations = 0;
 	memset(run->succeeded, 0, sizeof(run->succeeded));
 	run->killed = run->opened = run->suspect = run->behind = false;
-	run->ahead_ns = run->stepped_ns = 0;
+	run->ahead_ns = run->stepped_ns = run->forgotten_ns = 0;
 	run->failure[0] = 0;
 	snprintf(run->path, sizeof(run->path), "%s/store%u", test_directory(), stores++);
 	do {
@@ -183,6 +183,7 @@ static void add_up(struct totals *totals, const struct run *run)
 {
 	totals->histories++;
 	totals->operations += run->operations;
+	totals->evicted += run->model.destroyed[MODEL_BY_EVICTION];
 	for (int i = 0; i < OP_KINDS; i++)
 		totals->succeeded[i] += run->succeeded[i];
 }
@@ -245,15 +246,18 @@ static bool run_all(uint64_t first, unsigned histories, unsigned jobs, int opera
 	for (unsigned job = 0; job < jobs; job++) {
 		sum.histories += totals[job].histories;
 		sum.operations += totals[job].operations;
+		sum.evicted += totals[job].evicted;
 		for (int i = 0; i < OP_KINDS; i++)
 			sum.succeeded[i] += totals[job].succeeded[i];
 	}
 	printf("# seeds %llu to %llu: %llu histories of %d, %llu operations; of them %llu restores, %llu undos, "
-	       "%llu purges\n",
+	       "%llu purges, %llu opens, %llu writes to what was open, %llu evicted\n",
 	       (unsigned long long)first, (unsigned long long)(first + histories - 1),
 	       (unsigned long long)sum.histories, operations, (unsigned long long)sum.operations,
 	       (unsigned long long)(sum.succeeded[OP_RESTORE] + sum.succeeded[OP_ORIGIN]),
-	       (unsigned long long)sum.succeeded[OP_UNDO], (unsigned long long)sum.succeeded[OP_PURGE]);
+	       (unsigned long long)sum.succeeded[OP_UNDO], (unsigned long long)sum.succeeded[OP_PURGE],
+	       (unsigned long long)sum.succeeded[OP_OPEN], (unsigned long long)sum.succeeded[OP_SCRIBBLE],
+	       (unsigned long long)sum.evicted);
 	munmap(totals, jobs * sizeof(*totals));
 	return ok;
 }
