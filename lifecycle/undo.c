@@ -19,7 +19,8 @@
 
 struct undo_top {
 	uint64_t seq;
-	uint64_t newer; /* id of what the batch deleted under the same name later: this one stays. 0: none */
+	/* Id of what the batch deleted under the same name later, or left live: this one stays. 0: none. */
+	uint64_t newer;
 };
 
 struct undoing {
@@ -37,6 +38,7 @@ struct undoing {
 	/* Whether things in this directory went with a directory: the last one asked for. */
 	uint64_t memo_directory;
 	bool memo_joined;
+	bool memo_inhabited; /* if so: something is live in it */
 };
 
 /* ---- which batch ---------------------------------------------------------------------- */
@@ -190,6 +192,7 @@ static int tops_push(struct undoing *u, uint64_t seq, uint64_t newer)
 
 static int is_joined(struct undoing *u, const struct place *at, const struct item *item, bool *ret_joined)
 {
+	struct key_range range;
 	int result;
 
 	if (u->memo_directory != at->directory) {
@@ -197,6 +200,11 @@ static int is_joined(struct undoing *u, const struct place *at, const struct ite
 		if (result)
 			return result;
 		u->memo_directory = at->directory;
+		key_range_live(at->directory, &range);
+		result = u->memo_joined ? range_is_empty(u->l->store, &range) : 1;
+		if (result < 0)
+			return result;
+		u->memo_inhabited = !result;
 	}
 	*ret_joined = u->memo_joined;
 	return 0;
@@ -236,6 +244,27 @@ static int find_newer(struct undoing *u, const struct place *at, const struct it
 	return result;
 }
 
+/*
+ * The id of what is live under the same name in the deleted directory that the
+ * item went with, or 0: that comes back with the directory, and the item stays.
+ */
+static int find_resident(struct undoing *u, const struct place *at, const struct item *item, uint64_t *ret_id)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct place live = { .directory = at->directory, .state = KEY_ACT };
+	struct item resident;
+	int result;
+
+	*ret_id = 0;
+	if (!u->memo_inhabited || item->deletion.cause != ITEM_REMOVED || item->deletion.replaced_by)
+		return 0;
+	memcpy(live.name, at->name, sizeof(live.name));
+	result = record_get_item(u->l->store, &live, true, &value, &resident);
+	if (!result)
+		*ret_id = resident.id;
+	return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
+}
+
 /* Looking through a large batch may be broken off as restoring it may. */
 static int undo_look(struct undoing *u)
 {
@@ -268,6 +297,9 @@ static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
 		result = is_joined(u, &at, &item, &skip);
 		if (!result && !skip)
 			result = find_newer(u, &at, &item, &newer);
+		else if (!result)
+			result = find_resident(u, &at, &item, &newer);
+		skip = skip && !newer;
 	}
 	if (result == -EBADMSG || result == -ENOENT) {
 		u->rows--; /* missing, as what is above it cannot be read */

@@ -442,13 +442,19 @@ static int any_batch(const struct context *c)
 {
 	int last = model_last_batch(c->m, &c->who);
 
-	if (last > 0 && c->op->number >> 4 & 1)
+	/* Of one that was destroyed at once nobody told the number. */
+	if (last > 0 && c->m->batches[last].seq && c->op->number >> 4 & 1)
 		return last;
 	for (int i = c->m->batches_count - 1; i > 0; i--)
 		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) &&
 		    c->op->number >> (5 + i % 8) & 1)
 			return i;
 	return 0;
+}
+
+static void trace_entry(void *data, const char *path, const struct item *item, int result)
+{
+	printf("#    %s: %d\n", path, result);
 }
 
 static int undo_call(struct context *c, int batch, bool by_id, enum model_taken taken, bool dry,
@@ -459,6 +465,7 @@ static int undo_call(struct context *c, int batch, bool by_id, enum model_taken 
 		.taken = (enum undo_taken)taken,
 		.dry_run = dry,
 		.progress = p ? stop_undo_after : NULL,
+		.entry = getenv("DDBFS_MODEL_TRACE") ? trace_entry : NULL,
 		.data = p,
 	};
 
@@ -584,6 +591,14 @@ static const struct {
 	const char *name, *value;
 	int64_t number;
 } policies[] = {
+	{ MODEL_TRASH_MAX, "trash_max", "200", 200 },
+	{ MODEL_TRASH_MAX, "trash_max", "4000", 4000 },
+	{ MODEL_TRASH_MAX, "trash_max", NULL, 0 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "1", 1 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "4", 4 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "12", 12 },
+	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", NULL, 0 },
+#define CAP_POLICIES 7 /* those above */
 	{ MODEL_RETENTION, "retention", "1h", MODEL_HOUR },
 	{ MODEL_RETENTION, "retention", "0", 0 },
 	{ MODEL_RETENTION, "retention", "60d", 60 * MODEL_DAY },
@@ -603,13 +618,6 @@ static const struct {
 	{ MODEL_PROTECT, "protect", "yes", 1 },
 	{ MODEL_PROTECT, "protect", NULL, 0 },
 	{ MODEL_PROTECT, "protect", NULL, 0 },
-	{ MODEL_TRASH_MAX, "trash_max", "200", 200 },
-	{ MODEL_TRASH_MAX, "trash_max", "4000", 4000 },
-	{ MODEL_TRASH_MAX, "trash_max", NULL, 0 },
-	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "1", 1 },
-	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "4", 4 },
-	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", "12", 12 },
-	{ MODEL_TRASH_MAX_ENTRIES, "trash_max_entries", NULL, 0 },
 };
 
 /* Caps that overlap evict in the order in which they were met; and what a name of several weighs is roughly said. */
@@ -647,11 +655,13 @@ static void set_policy(struct context *c, int node, size_t i)
 
 static void do_policy(struct context *c)
 {
-	size_t i = c->op->number % ARRAY_SIZE(policies);
+	bool cap = c->op->kind == OP_CAP;
+	size_t i = cap ? c->op->number % CAP_POLICIES :
+			 CAP_POLICIES + c->op->number % (ARRAY_SIZE(policies) - CAP_POLICIES);
 
 	if (policies[i].value && is_too_much(c, i))
 		return;
-	if (c->directory != MODEL_ROOT && policies[i].value) {
+	if ((cap || c->directory != MODEL_ROOT) && policies[i].value) {
 		set_policy(c, c->directory, i);
 		return;
 	}
@@ -713,6 +723,7 @@ static void (*const appliers[OP_KINDS])(struct context *c) = {
 	[OP_STEP] = do_step,	   [OP_ACCEPT] = do_accept,  [OP_SWEEP] = do_sweep,
 	[OP_REMOUNT] = do_remount, [OP_KILL] = do_kill,	     [OP_OPEN] = do_open,
 	[OP_CLOSE] = do_close,	   [OP_SCRIBBLE] = do_scribble,
+	[OP_CAP] = do_policy,
 };
 
 static bool is_about_the_trash(uint8_t kind)

@@ -26,6 +26,7 @@ static const struct {
 	[OP_SWEEP] = { "sweep", 3 },	   [OP_REMOUNT] = { "remount", 1 },
 	[OP_KILL] = { "kill", 1 },	   [OP_OPEN] = { "open", 4 },
 	[OP_CLOSE] = { "close", 3 },	   [OP_SCRIBBLE] = { "scribble", 2 },
+	[OP_CAP] = { "cap", 2 },
 };
 
 static uint8_t pick_kind(struct test_random *r)

@@ -39,6 +39,7 @@ enum operation_kind {
 	OP_CLOSE,
 	OP_SCRIBBLE, /* write through a descriptor */
 	OP_POLICY,
+	OP_CAP, /* trash_max, trash_max_entries, also on the root */
 	OP_PASS, /* time goes by */
 	OP_STEP, /* the wall clock jumps */
 	OP_ACCEPT, /* ddbfs clock accept */

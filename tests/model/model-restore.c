@@ -371,7 +371,7 @@ static int batch_worth(const struct model *m, int batch)
 	}
 	if (b->purge || b->restored + stays == b->count)
 		return UNDO_NOTHING;
-	return rows || m->now_ns - b->last_ns < MODEL_DAY - MODEL_HOUR ? UNDO_SOMETHING : UNDO_UNKNOWN;
+	return rows || m->steady_ns - b->last_ns < MODEL_DAY - MODEL_HOUR ? UNDO_SOMETHING : UNDO_UNKNOWN;
 }
 
 static int last_batch(const struct model *m, const struct model_actor *a, bool same_session)
@@ -481,6 +481,20 @@ static int undo_top(struct model *m, const struct model_actor *a, int name, enum
 	return model_restore_origin(m, a, name, flags[taken]);
 }
 
+/* What went with a directory in which its name is live by now stays, and says why. */
+static void note_resident(struct model *m, int batch, int name)
+{
+	struct model_name *n = &m->names[name];
+	int live;
+
+	if (!n->node || !n->deleted || n->batch != batch || n->cause != MODEL_REMOVED || n->purged ||
+	    n->replaced_by || model_stand(m, name).top == name)
+		return;
+	live = model_find(m, n->directory, n->text);
+	if (live)
+		n->replaced_by = m->nodes[m->names[live].node].id;
+}
+
 int model_undo(struct model *m, const struct model_actor *a, int batch, enum model_taken taken,
 	       bool dry, struct model_undone *ret)
 {
@@ -498,6 +512,8 @@ int model_undo(struct model *m, const struct model_actor *a, int batch, enum mod
 	for (int i = 0; i < count && taken == MODEL_REFUSE; i++)
 		if (!tops[i].newer && model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
 			return -EEXIST;
+	for (int n = 1; n < m->names_count && !dry; n++)
+		note_resident(m, batch, n);
 	for (int i = 0; i < count && !dry; i++)
 		if (tops[i].newer && m->names[tops[i].name].cause == MODEL_REMOVED &&
 		    !m->names[tops[i].name].purged)

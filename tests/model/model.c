@@ -264,7 +264,7 @@ int model_batch_join(struct model *m, const struct model_actor *a, bool purge)
 			continue;
 		if (b->last_boot_ns + (old ? MODEL_SECOND : MODEL_MINUTE) > m->boot_ns) {
 			b->last_boot_ns = m->boot_ns;
-			b->last_ns = m->now_ns;
+			b->last_ns = m->steady_ns;
 			return i;
 		}
 		b->open = false;
@@ -278,7 +278,7 @@ int model_batch_join(struct model *m, const struct model_actor *a, bool purge)
 		.open = true,
 		.opened_boot_ns = m->boot_ns,
 		.last_boot_ns = m->boot_ns,
-		.last_ns = m->now_ns,
+		.last_ns = m->steady_ns,
 	};
 	return m->batches_count++;
 }

@@ -99,7 +99,7 @@ struct model_batch {
 	uint32_t uid, group, session;
 	bool purge, open, undone;
 	int64_t opened_boot_ns, last_boot_ns;
-	int64_t last_ns; /* by the time expiry goes by */
+	int64_t last_ns; /* by the time destruction goes by */
 	unsigned count, restored;
 };
 

@@ -53,6 +53,10 @@ static bool locate(void *data, uint64_t id, struct place *ret_place)
 {
 	struct subject *s = data;
 
+	if (id == KEY_ID_ROOT) {
+		*ret_place = (struct place){ .directory = KEY_ID_NONE, .state = KEY_ACT };
+		return true;
+	}
 	for (int n = 1; n < s->m->names_count; n++)
 		if (s->m->names[n].node && s->m->nodes[s->m->names[n].node].id == id) {
 			*ret_place = subject_place(s, n);
