@@ -248,7 +248,8 @@ static int find_newer(struct undoing *u, const struct place *at, const struct it
  * The id of what is live under the same name in the deleted directory that the
  * item went with, or 0: that comes back with the directory, and the item stays.
  */
-static int find_resident(struct undoing *u, const struct place *at, const struct item *item, uint64_t *ret_id)
+static int find_resident(struct undoing *u, const struct place *at, const struct item *item,
+			 uint64_t *ret_id)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct place live = { .directory = at->directory, .state = KEY_ACT };

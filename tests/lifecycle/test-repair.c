@@ -26,7 +26,7 @@ static int spoil_read(void *data, const uint8_t *key, size_t key_size, bool attr
 {
 	struct spoil *s = data;
 	bool hit = key ? key_size == s->key.size && !memcmp(key, s->key.bytes, key_size) &&
-				 !(s->content && attributes_only) :
+				   !(s->content && attributes_only) :
 			 s->body && body == s->body && offset >= s->from && offset < s->to;
 
 	if (!hit || !s->times)
@@ -165,7 +165,8 @@ FIXTURE_TEST_ONCE(file_that_the_disk_gives_an_error_for_once_is_not_moved)
 	spoil.times = UINT_MAX;
 	ck_assert_uint_eq(quarantine(f, &spoil).set_aside, 1);
 	ck_assert(!is_live(f, KEY_ID_ROOT, "big"));
-	ck_assert_uint_eq(live_item(f, live_item(f, KEY_ID_ROOT, QUARANTINE_NAME).id, "big").body, spoil.body);
+	ck_assert_uint_eq(live_item(f, live_item(f, KEY_ID_ROOT, QUARANTINE_NAME).id, "big").body,
+			  spoil.body);
 }
 
 /* A record of the database that the disk gives no answer for when it is asked: it is not dropped, nor made anew. */

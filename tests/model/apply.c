@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/access.h"
 #include "lifecycle/internal.h"
 #include "store/util.h"
 #include "tests/model/subject.h"
@@ -28,8 +29,31 @@ struct context {
 	const struct operation *op;
 	struct model_actor who; /* in the model */
 	struct actor actor;
+	struct rights rights;
+	struct patience *patience; /* of an undo */
 	int directory, directory2; /* nodes: where the paths lead */
 };
+
+static int may_move(void *data, const struct restore_move *move)
+{
+	struct context *c = data;
+
+	return access_move(c->s->namei, &c->actor, move);
+}
+
+static int may_restore(void *data, const struct place *at, const struct item *item)
+{
+	struct context *c = data;
+
+	return c->m->rights ? access_restore(c->s->namei, &c->actor, at, item, at->directory) : 0;
+}
+
+static int may_purge(void *data, const struct place *at, const struct item *item)
+{
+	struct context *c = data;
+
+	return c->m->rights ? access_purge(c->s->namei, &c->actor, at, item) : 0;
+}
 
 static void make_actor(struct context *c)
 {
@@ -41,7 +65,9 @@ static void make_actor(struct context *c)
 		.group = c->who.group,
 		.session = c->who.session,
 		.start = c->who.group,
+		.rights = c->m->rights ? &c->rights : NULL,
 	};
+	c->rights = (struct rights){ may_move, c };
 	snprintf(c->actor.command, sizeof(c->actor.command), "command%u", c->who.command);
 }
 
@@ -70,7 +96,12 @@ static void same(struct context *c, int expected, int result)
 		printf("# %d: %d (%d expected): ", c->run->at, result, expected);
 		history_print_operation(c->op, stdout);
 	}
-	CK(c->s, expected == result, "the result is %d, not %d", result, expected);
+	/* Which of two refusals is met first depends on the order of names. */
+	if (c->m->rights && (result == -EPERM || result == -EACCES) &&
+	    (expected == -EPERM || expected == -EACCES))
+		c->run->refused++;
+	else
+		CK(c->s, expected == result, "the result is %d, not %d", result, expected);
 	c->run->operations++;
 	c->run->succeeded[c->op->kind] += result == 0;
 }
@@ -79,6 +110,41 @@ static void same(struct context *c, int expected, int result)
 static int live_name(const struct context *c)
 {
 	return model_find(c->m, c->directory, c->op->name);
+}
+
+/*
+ * What the kernel would ask before a change of the live tree, as the model has it
+ * and as fs/access.c, which asks where there is no kernel. True: it goes on.
+ */
+static bool may_change(struct context *c, int directory, int name)
+{
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct place at;
+	struct tree_directory d;
+	struct item item;
+	int expected, result;
+
+	if (!c->m->rights)
+		return true;
+	expected = model_may_change(c->m, c->who.uid, directory, name);
+	CK(c->s, !tree_load(c->s->store, id_of(c, directory), &d), "a directory is not there");
+	at = name ? subject_place(c->s, name) : at;
+	CK(c->s, !name || !record_get_item(c->s->store, &at, true, &value, &item), "an item is not there");
+	result = access_change(&c->actor, &d.own, name ? &item : NULL);
+	result = result ? result : access_path(c->s->namei, &c->actor, d.id);
+	tree_release(&d);
+	if (expected || result)
+		same(c, expected, result);
+	return !result;
+}
+
+/* The ".." of a directory is written when it gets another parent. */
+static bool may_turn(struct context *c, int name, int to)
+{
+	const struct model_node *node = &c->m->nodes[c->m->names[name].node];
+
+	return !c->m->rights || !node->directory || to == c->m->names[name].directory ||
+	       node->mode & (c->who.uid == node->uid ? 0200 : 02);
 }
 
 /* ---- the live tree --------------------------------------------------------------------- */
@@ -113,6 +179,8 @@ static void do_create(struct context *c)
 	struct inode inode;
 	int name = 0, expected, result;
 
+	if (!may_change(c, c->directory, 0))
+		return;
 	expected = model_create(c->m, &c->who, c->directory, c->op->name, directory, &name);
 	result = namei_create(c->s->namei, &c->actor, id_of(c, c->directory),
 			      model_text(c->op->name), &what, &inode);
@@ -129,7 +197,8 @@ static void do_write(struct context *c)
 {
 	int name = live_name(c);
 
-	if (!name || c->m->nodes[c->m->names[name].node].directory)
+	if (!name || c->m->nodes[c->m->names[name].node].directory ||
+	    model_may_write(c->m, c->who.uid, name))
 		return;
 	fill(c, c->m->names[name].node, c->op->number);
 	c->run->operations++;
@@ -166,7 +235,8 @@ static void do_open(struct context *c)
 {
 	int name = live_name(c);
 
-	if (!name || c->m->nodes[c->m->names[name].node].directory || open_count(c->m) == OPEN_MAX)
+	if (!name || c->m->nodes[c->m->names[name].node].directory ||
+	    model_may_write(c->m, c->who.uid, name) || open_count(c->m) == OPEN_MAX)
 		return;
 	c->m->nodes[c->m->names[name].node].open++;
 	c->run->operations++;
@@ -241,11 +311,12 @@ static void do_chmod(struct context *c)
 	struct inode inode;
 	struct model_node *node;
 
-	if (!name)
+	if (!name || (c->m->rights && c->m->nodes[c->m->names[name].node].uid != c->who.uid))
 		return;
 	node = &c->m->nodes[c->m->names[name].node];
 	/* A directory its owner can use. */
-	node->mode = change.mode = (c->op->number & 0777) | (node->directory ? 0700 : 0);
+	node->mode = change.mode = (c->op->number & 0777) | (node->directory ? 0700 : 0) |
+				   (node->directory && c->m->rights ? c->op->number & 01000 : 0);
 	same(c, 0, file_setattr(c->s->namei, &c->s->where, node->id, &change, &inode));
 	inode_release(&inode);
 }
@@ -256,7 +327,7 @@ static void do_link(struct context *c)
 	struct place at;
 	struct inode inode;
 
-	if (!name || model_any_policy(c->m, MODEL_TRASH_MAX))
+	if (!name || model_any_policy(c->m, MODEL_TRASH_MAX) || !may_change(c, c->directory2, 0))
 		return;
 	at = subject_place(c->s, name);
 	expected = model_link(c->m, name, c->directory2, c->op->name2);
@@ -271,8 +342,14 @@ static void do_rename(struct context *c)
 {
 	bool exchange = c->op->kind == OP_EXCHANGE, noreplace = !exchange && c->op->number % 8 == 0;
 	struct namei_renamed renamed;
-	int expected = model_rename(c->m, &c->who, c->directory, c->op->name, c->directory2,
-				    c->op->name2, noreplace, exchange);
+	int name = live_name(c), other = model_find(c->m, c->directory2, c->op->name2), expected;
+
+	if (name && (!may_change(c, c->directory, name) || !may_change(c, c->directory2, other) ||
+		     !may_turn(c, name, c->directory2) ||
+		     (exchange && other && !may_turn(c, other, c->directory))))
+		return;
+	expected = model_rename(c->m, &c->who, c->directory, c->op->name, c->directory2,
+				c->op->name2, noreplace, exchange);
 
 	same(c, expected,
 	     namei_rename(c->s->namei, &c->actor, id_of(c, c->directory), model_text(c->op->name),
@@ -288,7 +365,15 @@ static void do_rename(struct context *c)
 static int remove_one(struct context *c, int directory, int text, bool as_directory, bool whole)
 {
 	uint64_t id = id_of(c, directory);
-	int expected = model_remove(c->m, &c->who, directory, text, as_directory, whole), result;
+	int name = model_find(c->m, directory, text), expected, result;
+
+	if (name && !may_change(c, directory, name))
+		return -EACCES;
+	/* By mv: into the view, and away from its parent. */
+	if (name && whole && c->m->rights &&
+	    (model_may_take(c->m, c->who.uid, name) || !may_turn(c, name, 0)))
+		return -EACCES;
+	expected = model_remove(c->m, &c->who, directory, text, as_directory, whole);
 
 	result = whole ? lifecycle_discard(c->s->life, &c->actor, id, model_text(text)) :
 			 lifecycle_remove(c->s->life, &c->actor, id, model_text(text), as_directory);
@@ -372,7 +457,9 @@ static bool stop_after(void *data, uint64_t done)
 
 static bool stop_undo_after(void *data, uint64_t done, uint64_t total)
 {
-	return stop_after(data, done);
+	struct context *c = data;
+
+	return stop_after(c->patience, done);
 }
 
 static int restore_call(struct context *c, const struct place *at, unsigned flags, struct patience *p)
@@ -464,10 +551,13 @@ static int undo_call(struct context *c, int batch, bool by_id, enum model_taken 
 		.batch = by_id ? c->m->batches[batch].seq : 0,
 		.taken = (enum undo_taken)taken,
 		.dry_run = dry,
+		.allowed = may_restore,
 		.progress = p ? stop_undo_after : NULL,
 		.entry = getenv("DDBFS_MODEL_TRACE") ? trace_entry : NULL,
-		.data = p,
+		.data = c,
 	};
+
+	c->patience = p;
 
 	return lifecycle_undo(c->s->life, &c->actor, &options, ret);
 }
@@ -506,12 +596,22 @@ static void do_undo(struct context *c)
 static void do_purge(struct context *c)
 {
 	bool recursive = c->op->number >> 16 & 1;
-	int name = any_entry(c), expected;
+	struct store_value value = { 0 };
+	int name = any_entry(c), expected, result;
+	struct item item;
 	struct place at;
 
 	if (!name)
 		return;
 	at = subject_place(c->s, name);
+	expected = model_may_purge(c->m, c->who.uid, name);
+	CK(c->s, !record_get_item(c->s->store, &at, true, &value, &item), "an entry is not there");
+	result = may_purge(c, &at, &item);
+	store_value_release(&value);
+	if (expected || result) {
+		same(c, expected, result);
+		return;
+	}
 	expected = model_purge(c->m, &c->who, name, recursive, -1);
 	same(c, expected, lifecycle_purge(c->s->life, &c->actor, &at, recursive));
 }
@@ -520,7 +620,9 @@ static void do_empty(struct context *c)
 {
 	struct empty_options options = { .directory = id_of(c, c->directory),
 					 .now = c->op->number & 1,
-					 .dry_run = (c->op->number >> 1 & 3) == 0 };
+					 .dry_run = (c->op->number >> 1 & 3) == 0,
+					 .allowed = may_purge,
+					 .data = c };
 	struct model_emptied mine;
 	struct empty_result emptied;
 
@@ -639,7 +741,16 @@ static void set_policy(struct context *c, int node, size_t i)
 	struct actor root = c->actor;
 	char name[64];
 
-	root.uid = root.gid = 0;
+	/* Taken back they are by root; set, by who may. */
+	if (!c->m->rights || !policies[i].value)
+		root.uid = root.gid = 0;
+	else if (n->uid != c->who.uid) {
+		snprintf(name, sizeof(name), "user.ddbfs.%s", policies[i].name);
+		same(c, -EPERM,
+		     file_setxattr(c->s->namei, &root, &c->s->where, n->id, name, policies[i].value,
+				   strlen(policies[i].value), 0));
+		return;
+	}
 	snprintf(name, sizeof(name), "user.ddbfs.%s", policies[i].name);
 	n->policy[policies[i].which] = policies[i].number;
 	if (policies[i].value) {
@@ -714,16 +825,15 @@ static void do_kill(struct context *c)
 /* ---- histories ----------------------------------------------------------------------------------------- */
 
 static void (*const appliers[OP_KINDS])(struct context *c) = {
-	[OP_CREATE] = do_create,   [OP_MKDIR] = do_create,   [OP_WRITE] = do_write,
-	[OP_CHMOD] = do_chmod,	   [OP_LINK] = do_link,	     [OP_RENAME] = do_rename,
-	[OP_EXCHANGE] = do_rename, [OP_UNLINK] = do_remove,  [OP_RMDIR] = do_remove,
-	[OP_RM_RF] = do_remove,	   [OP_DISCARD] = do_remove, [OP_RESTORE] = do_restore,
-	[OP_ORIGIN] = do_restore,  [OP_UNDO] = do_undo,	     [OP_PURGE] = do_purge,
-	[OP_EMPTY] = do_empty,	   [OP_POLICY] = do_policy,  [OP_PASS] = do_pass,
-	[OP_STEP] = do_step,	   [OP_ACCEPT] = do_accept,  [OP_SWEEP] = do_sweep,
-	[OP_REMOUNT] = do_remount, [OP_KILL] = do_kill,	     [OP_OPEN] = do_open,
-	[OP_CLOSE] = do_close,	   [OP_SCRIBBLE] = do_scribble,
-	[OP_CAP] = do_policy,
+	[OP_CREATE] = do_create,   [OP_MKDIR] = do_create,	[OP_WRITE] = do_write,
+	[OP_CHMOD] = do_chmod,	   [OP_LINK] = do_link,		[OP_RENAME] = do_rename,
+	[OP_EXCHANGE] = do_rename, [OP_UNLINK] = do_remove,	[OP_RMDIR] = do_remove,
+	[OP_RM_RF] = do_remove,	   [OP_DISCARD] = do_remove,	[OP_RESTORE] = do_restore,
+	[OP_ORIGIN] = do_restore,  [OP_UNDO] = do_undo,		[OP_PURGE] = do_purge,
+	[OP_EMPTY] = do_empty,	   [OP_POLICY] = do_policy,	[OP_PASS] = do_pass,
+	[OP_STEP] = do_step,	   [OP_ACCEPT] = do_accept,	[OP_SWEEP] = do_sweep,
+	[OP_REMOUNT] = do_remount, [OP_KILL] = do_kill,		[OP_OPEN] = do_open,
+	[OP_CLOSE] = do_close,	   [OP_SCRIBBLE] = do_scribble, [OP_CAP] = do_policy,
 };
 
 static bool is_about_the_trash(uint8_t kind)

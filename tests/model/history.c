@@ -95,7 +95,7 @@ void history_print_operation(const struct operation *op, FILE *to)
 
 void history_print(const struct history *h, FILE *to)
 {
-	fprintf(to, "engine %d\n", h->engine);
+	fprintf(to, "engine %d\nrights %d\n", h->engine, h->rights);
 	for (int i = 0; i < h->count; i++)
 		history_print_operation(&h->operations[i], to);
 }
@@ -141,12 +141,15 @@ int history_parse(struct history *h, FILE *from)
 	h->seed = 0;
 	h->count = 0;
 	h->engine = HISTORY_MEMORY;
+	h->rights = false;
 	while (fgets(line, sizeof(line), from)) {
 		number++;
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
 		if (sscanf(line, "engine %d", &engine) == 1 && engine >= 0 && engine <= HISTORY_LOCAL)
 			h->engine = (enum history_engine)engine;
+		else if (sscanf(line, "rights %d", &engine) == 1)
+			h->rights = engine != 0;
 		else if (h->count < HISTORY_OPERATIONS && parse_operation(line, &h->operations[h->count]))
 			h->count++;
 		else

@@ -66,6 +66,7 @@ enum history_engine {
 struct history {
 	uint64_t seed; /* 0: from a file */
 	enum history_engine engine;
+	bool rights; /* users may do what modes let them */
 	struct operation operations[HISTORY_OPERATIONS];
 	int count;
 };
@@ -82,6 +83,7 @@ struct run {
 	int at; /* the next operation */
 	uint64_t operations; /* that did something */
 	uint64_t succeeded[OP_KINDS];
+	uint64_t refused; /* for want of rights */
 	bool killed; /* the process ended as OP_KILL wants it */
 	bool opened; /* the store was made */
 	char path[256]; /* of the local store */

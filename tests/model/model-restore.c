@@ -72,6 +72,8 @@ static int restore_one(struct model *m, const struct model_actor *a, int name, i
 		result = check_victim(m, name, victim);
 	if (!result && m->nodes[n->node].directory && model_is_below(m, directory, n->node))
 		result = -EINVAL;
+	if (!result)
+		result = model_may_move(m, a->uid, name, directory, victim);
 	untouched = parent->saved_batch && parent->saved_mtime_ns == parent->mtime_ns &&
 		    n->directory == directory;
 	mtime_ns = parent->mtime_ns;
@@ -97,8 +99,9 @@ static int newest_of(const struct model *m, int directory, int text, int batch, 
 	{
 		const struct model_name *x = &m->names[n];
 
-		if (x->deleted && x->text == text && x->batch == batch && x->cause == MODEL_REMOVED &&
-		    (purged_too || !(x->purged || x->doomed)) && (!found || x->order > m->names[found].order))
+		if (x->deleted && x->text == text && x->batch == batch &&
+		    x->cause == MODEL_REMOVED && (purged_too || !(x->purged || x->doomed)) &&
+		    (!found || x->order > m->names[found].order))
 			found = n;
 	}
 	return found;
@@ -139,9 +142,9 @@ static void restore_tree(struct model *m, int directory, int top)
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
-static int check_target(const struct model *m, int name, int directory, int text, unsigned flags)
+static int check_names(const struct model *m, int name, int victim, unsigned flags)
 {
-	int victim = model_find(m, directory, text), result;
+	int result;
 
 	if (!victim || flags & MODEL_RENAME)
 		return 0;
@@ -154,13 +157,22 @@ static int check_target(const struct model *m, int name, int directory, int text
 	return 0;
 }
 
+static int check_target(const struct model *m, const struct model_actor *a, int name, int directory,
+			int text, unsigned flags)
+{
+	int victim = model_find(m, directory, text), result = check_names(m, name, victim, flags);
+
+	return result ? result :
+			model_may_move(m, a->uid, name, directory, flags & MODEL_RENAME ? 0 : victim);
+}
+
 static int restore_entry(struct model *m, const struct model_actor *a, int name, int directory,
 			 int text, unsigned flags)
 {
 	int result = model_is_live_directory(m, directory) ? 0 : -ENOENT;
 
 	if (!result)
-		result = check_target(m, name, directory, text, flags);
+		result = check_target(m, a, name, directory, text, flags);
 	if (!result && m->nodes[m->names[name].node].directory) {
 		struct model_standing st = model_stand(m, name);
 
@@ -207,20 +219,27 @@ static void collect_way(const struct model *m, int directory, struct way *way)
 	}
 }
 
-static int check_way(const struct model *m, const struct way *way, int name, unsigned flags)
+static int check_way(const struct model *m, const struct model_actor *a, const struct way *way,
+		     int name, unsigned flags)
 {
 	int parent = way->nodes[way->first - 1];
 
 	for (int i = way->first; i < way->count; i++) {
 		int live = model_find(m, parent, m->names[m->nodes[way->nodes[i]].own].text);
 
+		int result = 0;
+
 		if (live && !m->nodes[m->names[live].node].directory)
 			return -ENOTDIR;
+		if (!live)
+			result = model_may_move(m, a->uid, m->nodes[way->nodes[i]].own, parent, 0);
+		if (result)
+			return result;
 		parent = live ? m->names[live].node : way->nodes[i];
 	}
 	if (!m->names[name].deleted && parent == m->names[name].directory)
 		return 0;
-	return check_target(m, name, parent, m->names[name].text, flags);
+	return check_target(m, a, name, parent, m->names[name].text, flags);
 }
 
 static void inherit(struct model *m, int name, const struct model_name *from)
@@ -243,7 +262,8 @@ static void inherit(struct model *m, int name, const struct model_name *from)
 }
 
 /* Everything live in a directory but `except` becomes deleted as what is around it was. */
-static void bequeath(struct model *m, int directory, int except, const struct model_name *from)
+static void bequeath(struct model *m, int directory, int except, const struct model_name *from,
+		     uint32_t mask)
 {
 	struct model_node *node = &m->nodes[directory];
 	bool any = false;
@@ -258,6 +278,7 @@ static void bequeath(struct model *m, int directory, int except, const struct mo
 	}
 	if (!any)
 		return;
+	model_narrow(m, directory, mask);
 	if (node->until_ns < from->expires_ns)
 		node->until_ns = from->expires_ns;
 	if (from->batch && node->saved_batch != from->batch) {
@@ -269,6 +290,7 @@ static void bequeath(struct model *m, int directory, int except, const struct mo
 static void way_bequeath(struct model *m, const struct way *way, int last_text)
 {
 	struct model_name from = { 0 };
+	uint32_t mask = m->nodes[way->nodes[way->first - 1]].mask;
 
 	for (int i = way->first; i < way->count; i++) {
 		const struct model_name *own = &m->names[m->nodes[way->nodes[i]].own];
@@ -281,7 +303,8 @@ static void way_bequeath(struct model *m, const struct way *way, int last_text)
 
 			except = below->deleted ? -1 : below->text;
 		}
-		bequeath(m, way->nodes[i], except, &from);
+		mask &= m->nodes[way->nodes[i]].mask;
+		bequeath(m, way->nodes[i], except, &from, mask);
 		if (!own->deleted)
 			settle_time(&m->nodes[way->nodes[i]], from.batch);
 	}
@@ -319,7 +342,7 @@ int model_restore_origin(struct model *m, const struct model_actor *a, int name,
 	if (way.first < way.count) {
 		if (!(flags & MODEL_PARENTS))
 			return -ENOENT;
-		result = check_way(m, &way, name, flags);
+		result = check_way(m, a, &way, name, flags);
 		if (result)
 			return result;
 		way_bequeath(m, &way, m->names[name].deleted ? -1 : text);
@@ -333,6 +356,11 @@ int model_restore_origin(struct model *m, const struct model_actor *a, int name,
 }
 
 /* ---- undo ------------------------------------------------------------------------------------ */
+
+bool model_batch_is_known(const struct model *m, int batch)
+{
+	return !m->batches[batch].purge || m->steady_ns - m->batches[batch].last_ns < 29 * MODEL_DAY;
+}
 
 bool model_batch_has_rows(const struct model *m, int batch)
 {
@@ -362,7 +390,7 @@ static int batch_worth(const struct model *m, int batch)
 		if (!x->node || !x->deleted)
 			continue;
 		if (b->purge ? x->purged && !x->doomed && x->purge_batch == batch &&
-				     x->expires_ns > m->now_ns :
+				       x->expires_ns > m->now_ns :
 			       x->batch == batch && x->cause == MODEL_REMOVED && !x->replaced_by &&
 				       model_stand(m, n).visible)
 			return UNDO_SOMETHING;
@@ -435,13 +463,24 @@ static int collect_tops(const struct model *m, int batch, struct top tops[MODEL_
 	}
 }
 
-static int undo_purge(struct model *m, int batch, bool dry, struct model_undone *ret)
+static int allowed(const struct model *m, const struct model_actor *a, int name)
+{
+	return model_may_move(m, a->uid, name, m->names[name].directory, 0);
+}
+
+static int undo_purge(struct model *m, const struct model_actor *a, int batch, bool dry,
+		      struct model_undone *ret)
 {
 	for (int n = 1; n < m->names_count; n++) {
 		struct model_name *x = &m->names[n];
 
 		if (!x->node || !x->purged || x->doomed || x->purge_batch != batch)
 			continue;
+		if (allowed(m, a, n)) {
+			ret->skipped++;
+			ret->refused++;
+			continue;
+		}
 		if (dry || x->expires_ns > m->now_ns)
 			ret->restored++;
 		else
@@ -470,6 +509,8 @@ static int undo_top(struct model *m, const struct model_actor *a, int name, enum
 		[MODEL_REPLACES] = MODEL_PARENTS,
 	};
 
+	if (allowed(m, a, name))
+		return allowed(m, a, name);
 	if (!model_stand(m, name).visible)
 		return -ENOENT;
 	if ((taken == MODEL_REFUSE || taken == MODEL_SKIP) && is_taken(m, name))
@@ -481,14 +522,24 @@ static int undo_top(struct model *m, const struct model_actor *a, int name, enum
 	return model_restore_origin(m, a, name, flags[taken]);
 }
 
+static int undone(struct model *m, int batch, bool dry, const struct model_undone *ret)
+{
+	if (dry)
+		return 0;
+	if (ret->refused && !ret->restored)
+		return -EACCES;
+	m->batches[batch].undone = true;
+	return 0;
+}
+
 /* What went with a directory in which its name is live by now stays, and says why. */
 static void note_resident(struct model *m, int batch, int name)
 {
 	struct model_name *n = &m->names[name];
 	int live;
 
-	if (!n->node || !n->deleted || n->batch != batch || n->cause != MODEL_REMOVED || n->purged ||
-	    n->replaced_by || model_stand(m, name).top == name)
+	if (!n->node || !n->deleted || n->batch != batch || n->cause != MODEL_REMOVED ||
+	    n->purged || n->replaced_by || model_stand(m, name).top == name)
 		return;
 	live = model_find(m, n->directory, n->text);
 	if (live)
@@ -504,13 +555,13 @@ int model_undo(struct model *m, const struct model_actor *a, int batch, enum mod
 	memset(ret, 0, sizeof(*ret));
 	m->batches[batch].open = false;
 	if (m->batches[batch].purge) {
-		undo_purge(m, batch, dry, ret);
-		m->batches[batch].undone |= !dry;
-		return 0;
+		undo_purge(m, a, batch, dry, ret);
+		return undone(m, batch, dry, ret);
 	}
 	count = collect_tops(m, batch, tops);
 	for (int i = 0; i < count && taken == MODEL_REFUSE; i++)
-		if (!tops[i].newer && model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
+		if (!tops[i].newer && !allowed(m, a, tops[i].name) &&
+		    model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
 			return -EEXIST;
 	for (int n = 1; n < m->names_count && !dry; n++)
 		note_resident(m, batch, n);
@@ -526,12 +577,13 @@ int model_undo(struct model *m, const struct model_actor *a, int batch, enum mod
 		result = undo_top(m, a, tops[i].name, taken, dry);
 		if (result == -EEXIST || result == -ENOTDIR || result == -EISDIR || result == -ENOTEMPTY)
 			ret->skipped++;
+		else if (result == -EACCES || (result == -EPERM && m->rights))
+			ret->skipped++, ret->refused++;
 		else if (result == -ENOENT)
 			ret->missing++;
 		else if (result)
 			return result;
 	}
 	ret->restored = m->done;
-	m->batches[batch].undone |= !dry;
-	return 0;
+	return undone(m, batch, dry, ret);
 }

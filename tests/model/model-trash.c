@@ -62,6 +62,7 @@ static void note_in_parent(struct model *m, const struct model_name *n)
 	struct model_node *parent = &m->nodes[n->directory];
 
 	if (n->cause != MODEL_TEMPORARY_NAME) {
+		model_narrow(m, n->directory, 0707);
 		if (n->batch && parent->saved_batch != n->batch) {
 			parent->saved_batch = n->batch;
 			parent->saved_mtime_ns = parent->mtime_ns;
@@ -122,8 +123,8 @@ static int version_over(const struct model *m, int newest, int64_t cap)
 		{
 			const struct model_name *x = &m->names[n];
 
-			if (x->deleted && x->text == m->names[newest].text &&
-			    x->cause == MODEL_REPLACED && !x->purged && !x->doomed && !m->nodes[x->node].directory &&
+			if (x->deleted && x->text == m->names[newest].text && x->cause == MODEL_REPLACED &&
+			    !x->purged && !x->doomed && !m->nodes[x->node].directory &&
 			    x->order < below && (!found || x->order > m->names[found].order))
 				found = n;
 		}
@@ -294,7 +295,8 @@ void model_released(struct model *m, int node)
 		/* What went with a directory waits for it. */
 		if (n->node != node || !n->deleted || n->destroy_ns > m->steady_ns || m->suspect ||
 		    model_is_held(m, i) ||
-		    !(n->purged || n->doomed || n->cause == MODEL_TEMPORARY_NAME || model_stand(m, i).top == i))
+		    !(n->purged || n->doomed || n->cause == MODEL_TEMPORARY_NAME ||
+		      model_stand(m, i).top == i))
 			continue;
 		model_destroy(m, i, model_end_of(m, i));
 	}
@@ -392,14 +394,17 @@ void model_empty(struct model *m, const struct model_actor *a, int directory, bo
 		order = m->names[name].order;
 		if (!is_wanted(m, name, directory, now))
 			continue;
-		if (!m->names[name].purged)
+		result = model_may_purge(m, a->uid, name);
+		if (result)
+			;
+		else if (!m->names[name].purged)
 			result = model_purge(m, a, name, true, now ? 0 : -1);
 		else if (!is_begun(m, name) && model_is_held(m, name))
 			result = -EPERM;
 		else
 			model_destroy(m, name, MODEL_BY_USER);
 		ret->entries += !result;
-		ret->refused += result == -EPERM;
+		ret->refused += result == -EPERM || result == -EACCES;
 	}
 }
 
@@ -472,7 +477,8 @@ static uint64_t bytes_below(const struct model *m, int directory, int batch)
 
 		if (x->deleted && (!batch || x->batch != batch))
 			continue;
-		bytes += m->nodes[x->node].directory ? bytes_below(m, x->node, batch) : m->nodes[x->node].size;
+		bytes += m->nodes[x->node].directory ? bytes_below(m, x->node, batch) :
+						       m->nodes[x->node].size;
 	}
 	return bytes;
 }
@@ -506,7 +512,8 @@ static void enforce(struct model *m, int directory, enum model_policy unit)
 	if (amount <= limit)
 		return;
 	/* The oldest go, whole, down to nine tenths. */
-	for (order = 0; amount > limit - limit / 10 && (name = model_oldest_after(m, order, m->orders));) {
+	for (order = 0;
+	     amount > limit - limit / 10 && (name = model_oldest_after(m, order, m->orders));) {
 		uint64_t weighs;
 
 		order = m->names[name].order;
@@ -522,6 +529,7 @@ void model_enforce_caps(struct model *m)
 {
 	for (int node = MODEL_ROOT; node < m->nodes_count && !m->suspect; node++)
 		for (enum model_policy unit = MODEL_TRASH_MAX; unit <= MODEL_TRASH_MAX_ENTRIES; unit++)
-			if (m->nodes[node].policies & 1u << unit && (node == MODEL_ROOT || m->nodes[node].own))
+			if (m->nodes[node].policies & 1u << unit &&
+			    (node == MODEL_ROOT || m->nodes[node].own))
 				enforce(m, node, unit);
 }

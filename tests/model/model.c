@@ -26,11 +26,13 @@ const char *model_text(int text)
 	return buffer;
 }
 
-void model_init(struct model *m, int64_t now_ns)
+void model_init(struct model *m, bool rights, int64_t now_ns)
 {
 	memset(m, 0, sizeof(*m));
-	m->nodes[MODEL_ROOT] =
-		(struct model_node){ .id = 1, .directory = true, .mode = 0755, .mtime_ns = now_ns };
+	m->rights = rights;
+	m->nodes[MODEL_ROOT] = (struct model_node){
+		.id = 1, .directory = true, .mode = rights ? 0777 : 0755, .mask = 0707, .mtime_ns = now_ns
+	};
 	m->nodes_count = MODEL_ROOT + 1;
 	m->names_count = m->batches_count = 1;
 }
@@ -315,6 +317,7 @@ int model_create(struct model *m, const struct model_actor *a, int directory, in
 		.directory = is_directory,
 		.mode = is_directory ? 0755 : 0640,
 		.uid = a->uid,
+		.mask = 0707,
 		.mtime_ns = m->wall_ns,
 		.made_by = a->group,
 		.made_boot_ns = m->boot_ns,

@@ -67,6 +67,7 @@ struct model_node {
 	/* directories */
 	int first; /* name in it */
 	int own; /* its own name; 0: the root's, and of what was destroyed */
+	uint32_t mask; /* what its view shows of its mode; of the bits of owner and others */
 	int64_t until_ns; /* the latest expiry of anything deleted in it */
 	int saved_batch;
 	int64_t saved_mtime_ns;
@@ -115,6 +116,7 @@ struct model {
 	struct model_name names[MODEL_NAMES];
 	struct model_batch batches[MODEL_BATCHES];
 	int nodes_count, names_count, batches_count;
+	bool rights; /* users are asked what they may do */
 	uint64_t orders;
 	uint64_t destroyed[MODEL_ENDS], restored;
 	/* The clock, as it is at the operation. */
@@ -129,7 +131,7 @@ struct model {
 	int fresh_count;
 };
 
-void model_init(struct model *m, int64_t now_ns);
+void model_init(struct model *m, bool rights, int64_t now_ns);
 const char *model_text(int text);
 
 /* ---- looking ------------------------------------------------------------- */
@@ -195,13 +197,24 @@ enum model_taken {
 	MODEL_REPLACES
 };
 struct model_undone {
-	uint64_t restored, skipped, missing;
+	uint64_t restored, skipped, missing, refused;
 };
 /* The batch that undo takes by itself, 0: none; -1: that depends on what the store still remembers. */
 int model_last_batch(const struct model *m, const struct model_actor *a);
+bool model_batch_is_known(const struct model *m,
+			  int batch); /* of a purge the record goes when the longest grace is over */
 bool model_batch_has_rows(const struct model *m, int batch);
 int model_undo(struct model *m, const struct model_actor *a, int batch, enum model_taken taken,
 	       bool dry, struct model_undone *ret);
+
+/* ---- rights: 0, -EACCES, -EPERM; 0 where they are not asked for -------------------- */
+
+int model_may_change(const struct model *m, uint32_t uid, int directory, int name); /* live; add (name 0) or remove */
+int model_may_write(const struct model *m, uint32_t uid, int name);
+int model_may_take(const struct model *m, uint32_t uid, int name); /* out of a view */
+int model_may_move(const struct model *m, uint32_t uid, int name, int parent, int victim);
+int model_may_purge(const struct model *m, uint32_t uid, int name);
+void model_narrow(struct model *m, int directory, uint32_t mask); /* something was deleted in it */
 
 /* ---- the process ----------------------------------------------------------------- */
 

@@ -155,6 +155,20 @@ static void learn_times(struct subject *s, int name, const struct item *item)
 		n->destroy_ns = item->deletion.destroy_ns;
 }
 
+/* Once nothing deleted is left in or below a directory its mask is forgotten, sooner or later. */
+static void learn_mask(struct subject *s, int directory)
+{
+	struct model_node *node = &s->m->nodes[directory];
+	struct tree_directory d;
+
+	CK(s, !tree_load(s->store, node->id, &d), "a directory is not there");
+	if (!model_has_deleted_below(s->m, directory) && d.own.directory.trash_mask == 0777)
+		node->mask = 0707;
+	CK(s, (d.own.directory.trash_mask & 0707) == node->mask,
+	   "the mask of a directory is %o, not %o", d.own.directory.trash_mask, node->mask);
+	tree_release(&d);
+}
+
 void subject_learn(struct subject *s)
 {
 	struct model *m = s->m;
@@ -189,6 +203,9 @@ void subject_learn(struct subject *s)
 	}
 	m->fresh_count = 0;
 	s->changed = 0;
+	for (int i = MODEL_ROOT; i < m->nodes_count && m->rights; i++)
+		if (m->nodes[i].directory && (i == MODEL_ROOT || m->nodes[i].own))
+			learn_mask(s, i);
 }
 
 /* ---- opening ---------------------------------------------------------------------- */
@@ -248,11 +265,11 @@ void subject_open(struct subject *s, struct run *run)
 	}
 	open_store(s);
 	if (!run->opened)
-		result = tree_format(s->store, 0755, 0, 0);
+		result = tree_format(s->store, run->history.rights ? 0777 : 0755, 0, 0);
 	CK(s, !result, "the store is not formatted: %d", result);
 	open_upper(s);
 	if (!run->opened)
-		model_init(s->m, lifecycle_now_ns(s->life));
+		model_init(s->m, run->history.rights, lifecycle_now_ns(s->life));
 	run->opened = true;
 }
 

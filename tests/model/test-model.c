@@ -24,13 +24,14 @@
 
 #define HISTORIES 2000
 #define OPERATIONS 200
+#define RIGHTS_ONE_IN 3
 #define LOCAL_ONE_IN \
 	25 /* histories on the local store: each kill and remount there is a real one */
 #define SECONDS_MAX 120 /* of one history */
 #define RUNS_MAX 2000 /* of the minimiser */
 
 struct totals {
-	uint64_t histories, operations, succeeded[OP_KINDS], evicted;
+	uint64_t histories, operations, succeeded[OP_KINDS], evicted, refused;
 };
 
 /* ---- one history -------------------------------------------------------------------- */
@@ -69,7 +70,7 @@ static bool run_history(struct run *run, bool quiet)
 	int status;
 
 	run->at = 0;
-	run->operations = 0;
+	run->operations = run->refused = 0;
 	memset(run->succeeded, 0, sizeof(run->succeeded));
 	run->killed = run->opened = run->suspect = run->behind = false;
 	run->ahead_ns = run->stepped_ns = run->forgotten_ns = 0;
@@ -107,6 +108,7 @@ static void without(const struct history *h, int from, int count, struct history
 {
 	ret->seed = h->seed;
 	ret->engine = h->engine;
+	ret->rights = h->rights;
 	ret->count = h->count - count;
 	memcpy(ret->operations, h->operations, (size_t)from * sizeof(h->operations[0]));
 	memcpy(ret->operations + from, h->operations + from + count,
@@ -183,6 +185,7 @@ static void add_up(struct totals *totals, const struct run *run)
 {
 	totals->histories++;
 	totals->operations += run->operations;
+	totals->refused += run->refused;
 	totals->evicted += run->model.destroyed[MODEL_BY_EVICTION];
 	for (int i = 0; i < OP_KINDS; i++)
 		totals->succeeded[i] += run->succeeded[i];
@@ -194,6 +197,7 @@ static bool run_seed(struct run *run, uint64_t seed, int operations, bool quick,
 	run->history.engine = seed % LOCAL_ONE_IN == 0 ? HISTORY_LOCAL :
 			      seed % 2		       ? HISTORY_MEMORY :
 							 HISTORY_MEMORY_SEALED;
+	run->history.rights = seed % RIGHTS_ONE_IN == 0;
 	if (run_history(run, quick)) {
 		add_up(totals, run);
 		return true;
@@ -246,18 +250,20 @@ static bool run_all(uint64_t first, unsigned histories, unsigned jobs, int opera
 	for (unsigned job = 0; job < jobs; job++) {
 		sum.histories += totals[job].histories;
 		sum.operations += totals[job].operations;
+		sum.refused += totals[job].refused;
 		sum.evicted += totals[job].evicted;
 		for (int i = 0; i < OP_KINDS; i++)
 			sum.succeeded[i] += totals[job].succeeded[i];
 	}
 	printf("# seeds %llu to %llu: %llu histories of %d, %llu operations; of them %llu restores, %llu undos, "
-	       "%llu purges, %llu opens, %llu writes to what was open, %llu evicted\n",
+	       "%llu purges, %llu opens, %llu writes to what was open, %llu evicted, %llu refused for want of rights\n",
 	       (unsigned long long)first, (unsigned long long)(first + histories - 1),
 	       (unsigned long long)sum.histories, operations, (unsigned long long)sum.operations,
 	       (unsigned long long)(sum.succeeded[OP_RESTORE] + sum.succeeded[OP_ORIGIN]),
-	       (unsigned long long)sum.succeeded[OP_UNDO], (unsigned long long)sum.succeeded[OP_PURGE],
-	       (unsigned long long)sum.succeeded[OP_OPEN], (unsigned long long)sum.succeeded[OP_SCRIBBLE],
-	       (unsigned long long)sum.evicted);
+	       (unsigned long long)sum.succeeded[OP_UNDO],
+	       (unsigned long long)sum.succeeded[OP_PURGE], (unsigned long long)sum.succeeded[OP_OPEN],
+	       (unsigned long long)sum.succeeded[OP_SCRIBBLE], (unsigned long long)sum.evicted,
+	       (unsigned long long)sum.refused);
 	munmap(totals, jobs * sizeof(*totals));
 	return ok;
 }
