@@ -13,6 +13,7 @@
 #define BUCKETS_FIRST 1024
 #define ID_CONTROL_DIRECTORY UINT64_C(2)
 #define ID_CONTROL_FILE UINT64_C(3)
+#define ID_CONTROL_TAG UINT64_C(4)
 #define ID_FIRST UINT64_C(16)
 
 struct node_table {
@@ -334,6 +335,7 @@ int node_enter_control(struct node_table *t, enum node_kind kind, char *text, si
 {
 	uint64_t fixed = kind == NODE_CONTROL_DIRECTORY ? ID_CONTROL_DIRECTORY :
 			 kind == NODE_CONTROL_FILE	? ID_CONTROL_FILE :
+			 kind == NODE_CONTROL_TAG	? ID_CONTROL_TAG :
 							  0;
 
 	pthread_mutex_lock(&t->lock);

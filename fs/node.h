@@ -38,6 +38,7 @@ enum node_kind {
 	NODE_CONTROL_DIRECTORY, /* /.ddbfs */
 	NODE_CONTROL_FILE, /* /.ddbfs/control */
 	NODE_CONTROL_STATS, /* /.ddbfs/stats, as it read when it was looked up */
+	NODE_CONTROL_TAG, /* CACHEDIR.TAG in any .trash */
 };
 
 /* A copy of what the table knows of one node. */

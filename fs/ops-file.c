@@ -35,6 +35,14 @@ static void read_stats(fuse_req_t req, fuse_ino_t ino, char *buffer, size_t size
 		fuse_reply_buf(req, buffer, copied);
 }
 
+static void read_tag(fuse_req_t req, size_t size, off_t offset)
+{
+	const char *bytes;
+	size_t count = view_control_read_tag((uint64_t)offset, size, &bytes);
+
+	fuse_reply_buf(req, bytes, count);
+}
+
 static void read_file(fuse_req_t req, const struct node *node, char *buffer, size_t size, off_t offset)
 {
 	struct fs *fs = session_fs(req);
@@ -59,6 +67,8 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct 
 		loop_yield(fs->loop);
 	if (node.kind == NODE_CONTROL_STATS)
 		read_stats(req, ino, buffer, size, offset);
+	else if (node.kind == NODE_CONTROL_TAG)
+		read_tag(req, size, offset);
 	else if (ops_is_control(&node))
 		fuse_reply_buf(req, NULL, 0);
 	else
@@ -87,7 +97,7 @@ void ops_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t size, o
 	int result = ops_file(fs, ino, true, &node);
 
 	if (result == 0 && ops_is_control(&node))
-		result = -EINVAL;
+		result = node.kind == NODE_CONTROL_TAG ? -EROFS : -EINVAL;
 	if (size > QUICK_BYTES)
 		loop_yield(fs->loop);
 	if (result == 0)

@@ -17,18 +17,35 @@
 
 /* ---- look-up --------------------------------------------------------------------- */
 
+static void answer_control(fuse_req_t req, const struct view_control *v, uint64_t id)
+{
+	struct fuse_entry_param e = { .ino = id };
+	struct node node;
+
+	if (node_get(v->nodes, id, &node) == 0 && view_control_stat(v, &node, &e.attr) == 0 &&
+	    fuse_reply_entry(req, &e) == 0)
+		return;
+	node_forget(v->nodes, id, 1, &node);
+}
+
 static void lookup_control(fuse_req_t req, const char *name)
 {
 	struct fs *fs = session_fs(req);
 	struct view_control v = { fs->nodes, fs->control, fs->uid, fs->gid, fs->mounted_ns };
-	struct fuse_entry_param e = { .ino = 0 };
-	struct node node;
+	uint64_t id;
 
-	OPS_TRY(req, view_control_lookup(&v, name, &e.ino));
-	if (node_get(fs->nodes, e.ino, &node) == 0 && view_control_stat(&v, &node, &e.attr) == 0 &&
-	    fuse_reply_entry(req, &e) == 0)
-		return;
-	node_forget(fs->nodes, e.ino, 1, &node);
+	OPS_TRY(req, view_control_lookup(&v, name, &id));
+	answer_control(req, &v, id);
+}
+
+static void lookup_tag(fuse_req_t req)
+{
+	struct fs *fs = session_fs(req);
+	struct view_control v = { fs->nodes, fs->control, fs->uid, fs->gid, fs->mounted_ns };
+	uint64_t id;
+
+	OPS_TRY(req, view_control_enter_tag(&v, &id));
+	answer_control(req, &v, id);
 }
 
 /* D/.trash: the root of a view of its own. It cannot go away while D is live; its mode can change. */
@@ -126,6 +143,10 @@ static void answer_name(fuse_req_t req, const struct node *parent, const char *n
 		if (!trash && !made && (result == -EIO || result == -ENOENT)) {
 			result = read_damaged(fs, parent, name, result, &inode);
 			entry.brief = result == 0;
+		}
+		if (result == -ENOENT && view_control_is_tag(parent, name)) {
+			lookup_tag(req);
+			return;
 		}
 		if (result == -ENOENT && !made) {
 			reply_no_entry(req, parent->id, entry.stamp, trash);
@@ -236,6 +257,7 @@ void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char 
 
 	OPS_TRY(req, ops_live_directory(fs, new_parent, &parent));
 	OPS_TRY(req, ops_file(fs, ino, true, &node));
+	OPS_TRY(req, ops_is_control(&node) ? -EROFS : 0);
 	ops_actor(req, &actor);
 	entry.stamp = node_stamp(fs->nodes, parent.id);
 	result = file_link(fs->namei, &actor, &fs->locator, node.id, parent.id, name, &inode);
@@ -266,6 +288,12 @@ static int remove_directory(struct fs *fs, const struct actor *actor, const stru
 	return result;
 }
 
+/* The tag is no entry, and yet it was found. */
+static int tag_refused(const struct node *parent, const char *name, int result)
+{
+	return result == -ENOENT && view_control_is_tag(parent, name) ? -EROFS : result;
+}
+
 static void remove_name(fuse_req_t req, fuse_ino_t ino, const char *name, bool directory)
 {
 	struct fs *fs = session_fs(req);
@@ -280,7 +308,7 @@ static void remove_name(fuse_req_t req, fuse_ino_t ino, const char *name, bool d
 	if (parent.kind == NODE_CONTROL_DIRECTORY)
 		result = -EROFS;
 	else if (trash)
-		result = view_remove(&v, &actor, &parent, name, directory);
+		result = tag_refused(&parent, name, view_remove(&v, &actor, &parent, name, directory));
 	else if (namei_is_reserved(fs->namei, parent.id, name))
 		result = -EBUSY;
 	else if (directory)
@@ -348,7 +376,8 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t 
 	else if (ops_is_control(&from) || ops_is_control(&to) || (from_trash && to_trash))
 		result = -EROFS;
 	else if (from_trash)
-		result = view_move_out(&v, &actor, &from, name, &to, new_name, flags, &moved);
+		result = tag_refused(&from, name,
+				     view_move_out(&v, &actor, &from, name, &to, new_name, flags, &moved));
 	else if (to_trash)
 		result = view_move_in(&v, &actor, &from, name, &to, new_name, flags, &moved);
 	else

@@ -16,6 +16,29 @@ static const struct control_name {
 	{ CONTROL_STATS, NODE_CONTROL_STATS, S_IFREG | 0400 },
 };
 
+static const char tag[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
+			  "# What was deleted, as ddbfs shows it; backups need not keep it.\n"
+			  "# See https://bford.info/cachedir/\n";
+
+bool view_control_is_tag(const struct node *parent, const char *name)
+{
+	return parent->kind == NODE_VIEW && parent->view == parent->id &&
+	       strcmp(name, "CACHEDIR.TAG") == 0;
+}
+
+int view_control_enter_tag(const struct view_control *v, uint64_t *ret_node)
+{
+	return node_enter_control(v->nodes, NODE_CONTROL_TAG, NULL, 0, ret_node);
+}
+
+size_t view_control_read_tag(uint64_t offset, size_t size, const char **ret_bytes)
+{
+	size_t at = util_min(offset, sizeof(tag) - 1);
+
+	*ret_bytes = tag + at;
+	return util_min(size, sizeof(tag) - 1 - at);
+}
+
 const char *view_control_name(size_t i, uint32_t *ret_mode)
 {
 	if (i >= ARRAY_SIZE(names))
@@ -61,7 +84,10 @@ int view_control_stat(const struct view_control *v, const struct node *node, str
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (names[i].kind == node->kind)
 			st.st_mode = names[i].mode;
-	if (node->kind == NODE_CONTROL_STATS)
+	if (node->kind == NODE_CONTROL_TAG) {
+		st.st_mode = S_IFREG | 0444;
+		size = sizeof(tag) - 1;
+	} else if (node->kind == NODE_CONTROL_STATS)
 		result = node_text(v->nodes, node->node, 0, NULL, 0, &copied, &size);
 	if (result)
 		return result;

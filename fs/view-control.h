@@ -1,6 +1,11 @@
 /*
- * view-control.h - `/.ddbfs`: the directory that no listing names, with `stats`
- * to read and `control` to ask. Knows no FUSE.
+ * view-control.h - what stands for no item. Knows no FUSE.
+ *
+ * `/.ddbfs`, the directory that no listing names, with `stats` to read and
+ * `control` to ask; and in each `.trash` the file CACHEDIR.TAG, by which backup
+ * programs know a directory to leave out (https://bford.info/cachedir/). That is
+ * found by look-up only, as they do it: listed, it would be in the way of
+ * whoever looks for what he deleted. A deleted file of that name goes before it.
  *
  * Files are never opened in the daemon, so `stats` cannot be written anew at
  * each open. Each look-up gives it a fresh node that keeps the text of that
@@ -24,6 +29,11 @@ struct view_control {
 
 /* Counts a look-up of `/.ddbfs` itself (name NULL) or of a name in it. 0, -ENOENT, -ENOMEM. */
 int view_control_lookup(const struct view_control *v, const char *name, uint64_t *ret_node);
+/* Whether `name` in the directory `parent` is the tag's, if nothing deleted bears it. */
+bool view_control_is_tag(const struct node *parent, const char *name);
+int view_control_enter_tag(const struct view_control *v, uint64_t *ret_node);
+/* Its bytes from `offset` on: how many there are, at the most `size`. */
+size_t view_control_read_tag(uint64_t offset, size_t size, const char **ret_bytes);
 /* Attributes of any control node. 0 or -ESTALE. */
 int view_control_stat(const struct view_control *v, const struct node *node, struct stat *ret_stat);
 /* The directory's i-th name, its type as in mode, or NULL. */

@@ -148,6 +148,49 @@ first_thing_on_a_fresh_mount() {
 	gives ok stat "$mnt/.ddbfs/control"
 }
 
+# By the standard's file, which no listing names, backup programs leave the trash out where they are led into it.
+backups_leave_it_out() {
+	local signature='Signature: 8a477f597d28d172789f06886806bc55'
+
+	mkdir sub
+	echo 1 >f
+	echo 2 >sub/f
+	rm f sub/f
+	for t in .trash sub/.trash; do
+		equal "$signature" "$(head -c 43 $t/CACHEDIR.TAG)" "$t"
+		equal regular "$(stat -c %F $t/CACHEDIR.TAG | cut -d' ' -f1)" 'type'
+		equal "$(wc -c <$t/CACHEDIR.TAG)" "$(stat -c %s $t/CACHEDIR.TAG)" 'size'
+	done
+	gives ENOENT stat CACHEDIR.TAG
+	gives ENOENT stat .trash/sub/CACHEDIR.TAG
+	lists .trash f sub
+	lists sub/.trash f
+	equal '.trash/ .trash/CACHEDIR.TAG' "$(tar --exclude-caches -cf - .trash | tar -tf - | sort | xargs)" 'tar --exclude-caches'
+	equal .trash/ "$(tar --exclude-caches-under -cf - .trash | tar -tf - | grep -v TAG)" 'tar --exclude-caches-under'
+	equal '' "$(tar --exclude-caches-all -cf - sub/.trash | tar -tf -)" 'tar --exclude-caches-all'
+	# Nobody's to change, to take away or to fill.
+	gives EROFS unlink .trash/CACHEDIR.TAG
+	gives EROFS rename .trash/CACHEDIR.TAG x
+	gives EROFS write .trash/CACHEDIR.TAG wronly x
+	gives EROFS truncate .trash/CACHEDIR.TAG 0
+	gives EROFS chmod .trash/CACHEDIR.TAG 777
+	gives EROFS link .trash/CACHEDIR.TAG x
+	# A file of that name that was deleted goes before it, by rm and by mv, and comes back.
+	echo mine >CACHEDIR.TAG
+	rm CACHEDIR.TAG
+	content .trash/CACHEDIR.TAG mine
+	lists .trash CACHEDIR.TAG f sub
+	mv .trash/CACHEDIR.TAG .
+	content CACHEDIR.TAG mine
+	equal "$signature" "$(head -c 43 .trash/CACHEDIR.TAG)" 'the tag again'
+	mv CACHEDIR.TAG .trash/
+	content .trash/CACHEDIR.TAG mine
+	rm .trash/CACHEDIR.TAG
+	equal "$signature" "$(head -c 43 .trash/CACHEDIR.TAG)" 'and after a purge'
+	rm .trash/f
+	lists .trash sub
+}
+
 tools_never_enter() {
 	mkdir -p sub/deeper
 	echo 1 >sub/f
@@ -215,6 +258,7 @@ it 'N2 names of 255 bytes are deleted twice, shown, restored and purged' longest
 it 'N3 .trash and .ddbfs cannot be made, renamed to or linked to' reserved
 it 'N4 .trash is there first thing on a fresh mount' first_thing_on_a_fresh_mount
 it 'N4 find, ls, du, rsync, tar, grep and rm -rf * never enter .trash' tools_never_enter
+it 'backup programs leave the trash out by its CACHEDIR.TAG' backups_leave_it_out
 it 'N0 trees with a .trash of their own: a clear error, and what was purged can be had back' trees_that_have_a_trash
 it 'N0 a store made with another trash name takes such trees' another_trash_name
 it 'leaves a store that checks clean' check_clean
