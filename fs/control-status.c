@@ -232,6 +232,24 @@ static void stat_engine(FILE *f, struct store *s, const char *path)
 		  (int64_t)space.reserve_bytes);
 }
 
+/* What others may have had to wait for. */
+static void stat_holds(FILE *f, struct lifecycle *l, struct store *s)
+{
+	struct store_status status = { 0 };
+	struct lifecycle_holds holds;
+
+	store_status(s, &status);
+	lifecycle_holds(l, &holds);
+	stat_line(f, "background_steps_total", "Steps of sweeping and other long work since the mount.",
+		  "counter", (int64_t)holds.steps);
+	stat_line(f, "background_longest_hold_microseconds",
+		  "What one of them held others up for at the most.", "gauge", holds.longest_ns / 1000);
+	stat_line(f, "store_waits_total", "Changes that waited for a checkpoint since the mount.",
+		  "counter", (int64_t)status.waits);
+	stat_line(f, "store_longest_wait_microseconds", "... and how long one did at the most.",
+		  "gauge", status.longest_wait_ns / 1000);
+}
+
 static void stat_scrub(FILE *f, struct lifecycle *l)
 {
 	struct scrub_status s;
@@ -266,6 +284,7 @@ int control_stats(struct control *c, char **ret_text, size_t *ret_size)
 		return -ENOMEM;
 	stat_items(f, counters);
 	stat_engine(f, s, c->host.store_path);
+	stat_holds(f, namei_lifecycle(c->namei), s);
 	stat_scrub(f, namei_lifecycle(c->namei));
 	stat_line(f, "clock_suspect", "1 while a jump of the clock keeps things from being destroyed.",
 		  "gauge", lifecycle_clock_suspect(namei_lifecycle(c->namei), &jump_ns));

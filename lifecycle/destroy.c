@@ -345,7 +345,8 @@ static int empty_rows(struct emptying *e, struct level *level, const struct stor
 		if (key_from_bytes(store_codec(e->l->store), page->rows[i].key,
 				   page->rows[i].key_size, ret_after))
 			return -EBADMSG;
-		if (result == ROW_DESCEND || step_total->items >= *e->budget)
+		if (result == ROW_DESCEND || step_total->items >= *e->budget ||
+		    lifecycle_hold_is_over(e->l))
 			break;
 	}
 	return result < 0 ? result : 0;
@@ -563,6 +564,7 @@ int destroy_entry(struct lifecycle *l, const struct place *at, const struct dele
 
 	if (result)
 		return result == STORE_ABSENT ? 0 : result;
+	history_prepare(l);
 	if (S_ISDIR(item.mode)) {
 		/* Once begun it is ended. */
 		result = item.deletion.flags & DELETION_DOOMED ? 0 : destroy_is_held(l, at, &item);

@@ -181,10 +181,22 @@ static bool take_highest(void *data, const struct numbered *record)
 	return false;
 }
 
+void history_prepare(struct lifecycle *l)
+{
+	uint64_t highest = 0;
+
+	if (l->history_known || each_record(l, take_highest, &highest))
+		return;
+	lifecycle_lock(l);
+	l->history_number = util_max(l->history_number, highest);
+	l->history_known = true;
+	lifecycle_unlock(l);
+}
+
 /* Lock held. What cannot be read gives its slots up. */
 static uint64_t next_number(struct lifecycle *l)
 {
-	if (!l->history_number)
+	if (!l->history_number && !l->history_known)
 		each_record(l, take_highest, &l->history_number);
 	return ++l->history_number;
 }

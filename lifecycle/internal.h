@@ -386,6 +386,8 @@ unsigned entry_name_digits(uint64_t seq, uint64_t newer, uint64_t older);
 
 #define HISTORY_BYTES 1200 /* that one record adds to a transaction, at the most */
 
+/* Before long work, the lock not held: finds the number of the last record, for which all are read. */
+void history_prepare(struct lifecycle *l);
 /*
  * Adds to `t`, which destroys it, what became of an entry; `file` is the item,
  * or a reference's LINK. One operation. Lock held.
@@ -518,12 +520,19 @@ void sweeper_expect(struct lifecycle *l, int64_t due_ns);
 
 #include "lifecycle/scrub.h"
 
+/* How background steps hold the lock. */
+struct hold {
+	int64_t since_ns; /* the one that holds it now has it, 0: no background step does */
+	struct lifecycle_holds seen;
+};
+
 struct lifecycle {
 	struct store *store;
 	struct lifecycle_hooks hooks;
 	pthread_mutex_t turn; /* held while waiting for `lock`; background work holds it longer */
 	pthread_mutex_t background; /* one background step waits at a time */
 	pthread_mutex_t lock;
+	struct hold hold; /* by lock */
 	struct rules_cache rules;
 	struct created created;
 	struct open_batch *batches; /* by lock */
@@ -532,16 +541,19 @@ struct lifecycle {
 	uint64_t cap_uses; /* by lock */
 	struct room room;
 	uint64_t history_number; /* of the last record, 0: not known yet; by lock */
+	_Atomic bool history_known; /* it need not be looked for */
 	struct watch watch;
 	struct sweeper sweeper;
 	struct scrub scrub;
 };
 
 /*
- * As lifecycle_lock, for steps of long work: whoever else waits goes first.
- * Ended by lifecycle_unlock.
+ * As lifecycle_lock, for steps of long work: whoever else waits goes first, and
+ * the store is given time for what was done before. Ended by lifecycle_unlock.
  */
 void lifecycle_lock_background(struct lifecycle *l);
+/* Whether the step that holds the lock has had its time, and is to end with what it did. Lock held. */
+bool lifecycle_hold_is_over(const struct lifecycle *l);
 void lifecycle_free(struct lifecycle *l); /* without writing anything: what a crash does */
 bool lifecycle_is_busy(struct lifecycle *l, uint64_t id, const struct place *only);
 

@@ -4,9 +4,16 @@
  * The lock is two mutexes. Whoever wants it holds `turn` while he waits, so that
  * a thread which gives the lock up between the steps of long work and takes it
  * again at once queues behind those who came meanwhile: nobody waits for more
- * than one step. Only one background step stands in that queue.
+ * than one step. Only one background step stands in that queue. A step is bounded
+ * by what it does and, since a disk may take its time, by how long it holds the
+ * lock; what it has to read it reads before, and what it wrote is given time to
+ * get to its place before the next one, so that it never waits with the lock held.
  */
+#include <time.h>
+
 #include "lifecycle/internal.h"
+
+#define HOLD_NS 2000000 /* no new row after so long */
 
 static const struct lifecycle_hooks no_hooks;
 
@@ -100,16 +107,46 @@ void lifecycle_lock(struct lifecycle *l)
 	pthread_mutex_unlock(&l->turn);
 }
 
+/* For holds: nothing that is kept depends on it, so it is not the injectable clock. */
+static int64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
+}
+
 void lifecycle_lock_background(struct lifecycle *l)
 {
+	store_yield(l->store);
 	pthread_mutex_lock(&l->background);
 	lifecycle_lock(l);
 	pthread_mutex_unlock(&l->background);
+	l->hold.since_ns = monotonic_ns();
 }
 
 void lifecycle_unlock(struct lifecycle *l)
 {
+	struct hold *h = &l->hold;
+
+	if (h->since_ns) {
+		h->seen.steps++;
+		h->seen.longest_ns = util_max(h->seen.longest_ns, monotonic_ns() - h->since_ns);
+		h->since_ns = 0;
+	}
 	pthread_mutex_unlock(&l->lock);
+}
+
+bool lifecycle_hold_is_over(const struct lifecycle *l)
+{
+	return l->hold.since_ns && monotonic_ns() - l->hold.since_ns >= HOLD_NS;
+}
+
+void lifecycle_holds(struct lifecycle *l, struct lifecycle_holds *ret_holds)
+{
+	lifecycle_lock(l);
+	*ret_holds = l->hold.seen;
+	lifecycle_unlock(l);
 }
 
 bool lifecycle_is_busy(struct lifecycle *l, uint64_t id, const struct place *only)

@@ -83,6 +83,13 @@ struct store *lifecycle_store(struct lifecycle *l);
 void lifecycle_lock(struct lifecycle *l);
 void lifecycle_unlock(struct lifecycle *l);
 
+/* How steps of long work (sweeping, emptying, restoring a tree) held that lock since the store was opened. */
+struct lifecycle_holds {
+	uint64_t steps;
+	int64_t longest_ns;
+};
+void lifecycle_holds(struct lifecycle *l, struct lifecycle_holds *ret_holds);
+
 /* ---- removing ---------------------------------------------------------- */
 
 /*

@@ -36,9 +36,15 @@ struct sweep {
 static int delete_stale(struct sweep *w, const struct key *key, uint64_t version)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	int result;
 
 	transaction_delete(&t, key, STORE_IF_VERSION, version);
-	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
+	result = tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
+	/* Another sweep may be about the same rows: what it did is done. */
+	if (result == STORE_CONFLICT && store_get(w->l->store, key, true, &value) == STORE_ABSENT)
+		return 0;
+	return result;
 }
 
 static int move_due(struct sweep *w, const struct place *at, uint64_t due_batch, int64_t due_ns)
@@ -265,14 +271,29 @@ static int sweep_top(struct sweep *w)
 	return result > 0 || pass_over(w, result) ? 0 : result;
 }
 
+/* What rows name is read before the lock is taken: what has to come from the disk holds nobody up. */
+static void read_ahead(struct sweep *w, const struct store_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct store_value value = { 0 };
+		struct trash_row due;
+
+		if (!rows[i].damaged &&
+		    !record_decode_trash(store_codec(w->l->store), &rows[i].value, &due) &&
+		    !store_get(w->l->store, &due.key, true, &value))
+			store_value_release(&value);
+	}
+}
+
 /* Deals with rows from `*at` on, until the page or the step ends or something is pending. */
 static int sweep_rows(struct sweep *w, const struct store_page *page, size_t *at, struct key *after)
 {
 	size_t end = util_min(page->count, *at + SWEEP_ROWS);
 	int result = 0, flushed;
 
+	read_ahead(w, page->rows + *at, end - *at);
 	lifecycle_lock_background(w->l);
-	for (; *at < end && !result && !w->pending && w->budget; ++*at) {
+	for (; *at < end && !result && !w->pending && w->budget && !lifecycle_hold_is_over(w->l); ++*at) {
 		result = key_from_bytes(store_codec(w->l->store), page->rows[*at].key,
 					page->rows[*at].key_size, after);
 		if (!result)
@@ -300,6 +321,8 @@ static int sweep_page(struct sweep *w, struct key *after, bool *started, bool *r
 	*started = true;
 	if (!page.count)
 		*after = page.next;
+	if (page.count)
+		history_prepare(w->l);
 	while (at < page.count && !result && w->budget) {
 		result = sweep_rows(w, &page, &at, after);
 		/*
@@ -347,6 +370,8 @@ static int sweep_due(struct sweep *w)
 			started = false;
 			more = true;
 			result = 0;
+		} else if (!result) {
+			retry.tries = 0;
 		}
 	}
 	return result;

@@ -16,6 +16,11 @@ enum {
 	WAIT_CHECKPOINT, /* a checkpoint may make room */
 };
 
+/* Of a generation, in percent: what long work may fill, when a checkpoint is asked for, and what nobody may go beyond. */
+#define FULL_YIELD 50
+#define FULL_ASK 100
+#define FULL_WAIT 125
+
 /* Of the journal, what only deletions may use, and what marks and anchors need. */
 #define JOURNAL_RELEASING (UINT64_C(4) << 20)
 #define JOURNAL_MARKS (UINT64_C(64) << 10)
@@ -86,9 +91,9 @@ static int admit(struct attempt *a)
 
 	if (r != 0)
 		return r;
-	if (is_full(e, 125))
+	if (is_full(e, FULL_WAIT))
 		return WAIT_ROTATION;
-	if (is_full(e, 100) || space_presses(&e->space, &open))
+	if (is_full(e, FULL_ASK) || space_presses(&e->space, &open))
 		local_checkpoint_request(e);
 	return admit_space(a);
 }
@@ -157,6 +162,53 @@ static int try(struct attempt *a, uint64_t *ret_version)
 	return r;
 }
 
+static int wait_for_room(struct attempt *a, int for_what)
+{
+	struct engine_local *e = a->e;
+	int64_t start_ns = local_now_ns(), waited_ns, longest_ns = e->longest_wait_ns;
+	int r = for_what == WAIT_ROTATION ? local_rotation_wait(e, a->rotations) :
+					    local_checkpoint_wait(e, true);
+
+	e->waits++;
+	waited_ns = local_now_ns() - start_ns;
+	while (waited_ns > longest_ns &&
+	       !atomic_compare_exchange_weak(&e->longest_wait_ns, &longest_ns, waited_ns))
+		;
+	return r;
+}
+
+/* Whether long work has filled the open generation, its journal, or the room on the disk, as far as it may. */
+static bool is_filled(struct engine_local *e)
+{
+	struct space_pending twice;
+	bool filled;
+
+	pthread_mutex_lock(&e->commit);
+	twice = pending_of(e->open);
+	twice.items *= 2;
+	twice.chunks *= 2;
+	twice.bytes *= 2;
+	filled = is_full(e, FULL_YIELD) || space_presses(&e->space, &twice) ||
+		 journal_room(e->journal) < journal_capacity(e->journal) / 2;
+	pthread_mutex_unlock(&e->commit);
+	return filled;
+}
+
+void local_yield(struct engine *engine)
+{
+	struct engine_local *e = local_of(engine);
+	int r = 0;
+
+	/* A checkpoint that fails is for the transaction to find out. */
+	while (r == 0 && !e->error && !e->read_only) {
+		uint64_t rotations = local_rotations(e);
+
+		if (!is_filled(e))
+			break;
+		r = local_rotation_wait(e, rotations);
+	}
+}
+
 int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops,
 		   size_t count, uint64_t *ret_version)
 {
@@ -181,12 +233,9 @@ int local_transact(struct engine *engine, enum store_purpose purpose, const stru
 			break;
 		if (a.reader)
 			index_reader_rest(a.reader);
-		if (r == WAIT_ROTATION)
-			r = local_rotation_wait(e, a.rotations);
-		else if (r == WAIT_CHECKPOINT)
-			r = local_checkpoint_wait(e, true);
-		else
+		if (r != WAIT_ROTATION && r != WAIT_CHECKPOINT)
 			break;
+		r = wait_for_room(&a, r);
 	}
 	if (r != 0)
 		attempt_release_chunks(&a);

@@ -94,6 +94,8 @@ static void local_status(struct engine *engine, struct store_status *ret_status)
 		.syncs = e->syncs,
 		.replayed = e->replayed,
 		.free_pending = e->free_pending,
+		.waits = e->waits,
+		.longest_wait_ns = e->longest_wait_ns,
 	};
 
 	pthread_mutex_lock(&e->commit);
@@ -146,6 +148,7 @@ static const struct engine_ops local_ops = {
 	.get = local_get,
 	.query = local_query,
 	.transact = local_transact,
+	.yield = local_yield,
 	.body_read = local_body_read,
 	.body_seek = local_body_seek,
 	.body_usage = local_body_usage,

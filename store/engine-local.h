@@ -112,7 +112,8 @@ struct engine_local {
 
 	_Atomic int error; /* negative errno that stopped writing, or 0 */
 	const char *_Atomic problem;
-	_Atomic uint64_t checkpoints, syncs, replayed, free_pending;
+	_Atomic uint64_t checkpoints, syncs, replayed, free_pending, waits;
+	_Atomic int64_t longest_wait_ns; /* of a transaction, for room */
 };
 
 /* A run in a segment that nothing refers to any more. */
@@ -135,6 +136,7 @@ int local_fail(struct engine_local *e, int error, const char *words);
 
 int local_transact(struct engine *engine, enum store_purpose purpose, const struct store_op *ops,
 		   size_t count, uint64_t *ret_version);
+void local_yield(struct engine *engine);
 /*
  * Applies the changes of transaction `seq` to the open generation. For replay;
  * no other thread may be there. 0, -EBADMSG, -ENOMEM, -EIO.

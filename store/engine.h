@@ -25,6 +25,7 @@ struct engine_ops {
 	int (*query)(struct engine *e, const struct store_query *query, struct store_page *ret_page);
 	int (*transact)(struct engine *e, enum store_purpose purpose, const struct store_op *ops,
 			size_t count, uint64_t *ret_version);
+	void (*yield)(struct engine *e); /* NULL: transactions never wait */
 	int (*body_read)(struct engine *e, uint64_t body, uint64_t offset, void *buffer, size_t size);
 	int (*body_seek)(struct engine *e, uint64_t body, uint64_t offset, bool data,
 			 uint64_t *ret_offset);

@@ -243,6 +243,12 @@ static int check_transaction(const struct store_limits *limits, const struct sto
 	return total > limits->transaction_bytes ? -EFBIG : 0;
 }
 
+void store_yield(struct store *s)
+{
+	if (s->engine->ops->yield)
+		s->engine->ops->yield(s->engine);
+}
+
 int store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
 		   size_t count, uint64_t *ret_version)
 {

@@ -143,6 +143,15 @@ int store_transact(struct store *s, enum store_purpose purpose, const struct sto
 		   size_t count, uint64_t *ret_version);
 
 /*
+ * Before each step of long work, and with no lock held that others need: returns
+ * when there is room for it among what waits for a checkpoint. Such work may have
+ * half of that, so that whoever else writes does not wait until its changes, of
+ * which there may be a million, are in their place. Blocks for a checkpoint at
+ * the most.
+ */
+void store_yield(struct store *s);
+
+/*
  * Reads `size` bytes at `offset`; what was never written is zeros, also past
  * the end: the file's size is the caller's to know. 0, -EBADMSG (damaged or
  * missing chunk), -EIO, -ENOMEM.
@@ -219,6 +228,8 @@ struct store_status {
 	int error; /* negative errno that caused it, or 0 */
 	const char *problem; /* static words for it, or NULL */
 	uint64_t checkpoints, syncs, journal_bytes, overlay_bytes, replayed;
+	uint64_t waits; /* transactions that waited for a checkpoint to make room */
+	int64_t longest_wait_ns; /* ... and how long at the most */
 	uint64_t free_pending; /* runs and bodies waiting to be given back */
 	uint64_t gets, queries, rows; /* reads of items since it was opened, and what the queries returned */
 	bool memory_locked;

@@ -189,30 +189,49 @@ expired_ones_cost_nothing() {
 	every_operation
 }
 
+# pace COUNT NAME: creations, listings and removals of another user, into $tmp/NAME: what, longest, middle, of one in 100, in us.
 pace() {
-	"$sys" pace "$1" "$2"
+	"$sys" pace beside "$1" >"$tmp/$2"
 }
 
-# While they are destroyed: nobody waits for the whole.
+tell_pace() {
+	local what longest middle hundredth
+
+	while read -r what longest middle hundredth; do
+		tell "$1: $what: longest $longest us, middle $middle us, one in 100 over $hundredth us"
+	done <"$tmp/$2"
+}
+
+# While they are destroyed: nobody waits for the whole. Steps are counted; what is timed is told.
 sweeper_holds_nobody_up() {
-	local before quiet busy
+	local before steps waits what longest middle hundredth quiet
 
 	cd "$mnt"
 	mkdir beside
-	read -r -a quiet < <(pace beside 300)
+	setfattr -n user.ddbfs.temporary -v 0 beside
+	pace $((200 + entries / 100)) quiet
 	before=$(counter_of destroyed_total expired)
-	pace beside $((2000 + entries / 20)) >"$tmp/pace" &
+	steps=$(stat_of background_steps_total)
+	waits=$(stat_of store_waits_total)
+	pace $((1000 + entries / 20)) busy &
 	sleep 0.1
 	ddbfs clock accept . >/dev/null
 	ddbfs sweep . >/dev/null
 	wait
-	read -r -a busy <"$tmp/pace"
-	tell "create and unlink: longest ${quiet[0]} us, middle ${quiet[1]} us; while swept: ${busy[0]} us, ${busy[1]} us"
-	# In time: generous, for a machine that does other things. What it is on a quiet one is told.
-	within 0 1000000 "${busy[0]}" 'us that one call took at most'
-	within 0 $((quiet[1] * 20 + 10000)) "${busy[1]}" 'us that the middle one took'
+	tell_pace 'without sweeping' quiet
+	tell_pace 'while swept' busy
 	all_gone() { [ "$(counter_of destroyed_total expired)" -ge $((before + entries)) ]; }
 	within_seconds $((60 + entries / 1000)) all_gone
+	steps=$(($(stat_of background_steps_total) - steps))
+	tell "swept in $steps steps, of which the longest held others up for $(stat_of background_longest_hold_microseconds) us"
+	tell "$(($(stat_of store_waits_total) - waits)) changes waited for a checkpoint"
+	# Of 16 entries at the most.
+	within $((entries / 16)) $((entries * 4 + 1000)) "$steps" 'steps'
+	read -r what longest quiet hundredth < <(grep create "$tmp/quiet")
+	read -r what longest middle hundredth < <(grep create "$tmp/busy")
+	# In time: generous, for a machine that does other things. What it is on a quiet one is told.
+	within 0 1000000 "$longest" 'us that one call took at most'
+	within 0 $((quiet * 20 + 10000)) "$middle" 'us that the middle one took'
 	clocks 0 0
 }
 

@@ -285,10 +285,27 @@ static long microseconds(void)
 	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+static int list_through(const char *path)
+{
+	DIR *dir = opendir(path);
+
+	while (dir && readdir(dir))
+		;
+	return dir ? closedir(dir) : -1;
+}
+
+/* Longest, middle, and that of one in a hundred, of what `create`, `unlink` and `list` took each. */
+static void print_pace(const char *what, long *all, int count)
+{
+	qsort(all, (size_t)count, sizeof(*all), by_size);
+	printf("%s %ld %ld %ld\n", what, all[count - 1], all[count / 2], all[(size_t)count * 99 / 100]);
+}
+
 int loop_pace(char **a)
 {
 	int count = atoi(a[1]);
-	long *all = calloc((size_t)count, 2 * sizeof(*all));
+	long *all = count > 0 ? calloc((size_t)count, 3 * sizeof(*all)) : NULL;
+	long *create = all, *unlinked = all + count, *list = all + 2 * count;
 	char path[4096];
 
 	for (int i = 0; all && i < count; i++) {
@@ -299,16 +316,21 @@ int loop_pace(char **a)
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
 		if (fd < 0 || close(fd))
 			return sys_answer(-1);
-		all[2 * i] = microseconds() - start;
+		create[i] = microseconds() - start;
+		start = microseconds();
+		if (list_through(a[0]))
+			return sys_answer(-1);
+		list[i] = microseconds() - start;
 		start = microseconds();
 		if (unlink(path))
 			return sys_answer(-1);
-		all[2 * i + 1] = microseconds() - start;
+		unlinked[i] = microseconds() - start;
 	}
-	if (!all || !count)
+	if (!all)
 		return 2;
-	qsort(all, 2 * (size_t)count, sizeof(*all), by_size);
-	printf("%ld %ld\n", all[2 * count - 1], all[count]);
+	print_pace("create", create, count);
+	print_pace("unlink", unlinked, count);
+	print_pace("list", list, count);
 	free(all);
 	return 0;
 }

@@ -402,6 +402,46 @@ START_TEST(test_generations_come_and_go)
 }
 END_TEST
 
+static int delete_name(struct store *s, const char *name)
+{
+	struct store_op op = { .kind = STORE_DELETE,
+			       .condition = STORE_IF_PRESENT,
+			       .key = name_key(s, name) };
+
+	return store_transact(s, STORE_RELEASING, &op, 1, NULL);
+}
+
+/* However much there is to do, whoever lets others go first never fills what they need. */
+START_TEST(test_long_work_that_yields_keeps_nobody_waiting)
+{
+	struct store_status before, after;
+	struct store *s;
+	char name[32];
+
+	make_store(1 << 20);
+	s = open_store();
+	for (unsigned i = 0; i < 40000; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		ck_assert_int_eq(put_text(s, name, name), 0);
+	}
+	store_status(s, &before);
+	for (unsigned i = 0; i < 40000; i++) {
+		if (i % 20 == 0) {
+			store_yield(s);
+			store_status(s, &after);
+			/* Half of the journal is for others, less what its marks take. */
+			ck_assert_uint_le(after.journal_bytes, (512 + 64) << 10);
+		}
+		snprintf(name, sizeof(name), "n%u", i);
+		ck_assert_int_eq(delete_name(s, name), 0);
+	}
+	store_status(s, &after);
+	ck_assert_uint_ge(after.checkpoints - before.checkpoints, 40000 / 8000);
+	ck_assert_uint_eq(after.waits - before.waits, 0);
+	ck_assert_int_eq(store_close(s), 0);
+}
+END_TEST
+
 /* ---- space ------------------------------------------------------------------------- */
 
 START_TEST(test_holes_fill_a_generation)
@@ -838,6 +878,7 @@ int main(void)
 	tcase_add_test(t, test_a_replay_is_replayed_once);
 	tcase_add_test(t, test_reading_only_sees_the_replay_and_writes_nothing);
 	tcase_add_test(t, test_generations_come_and_go);
+	tcase_add_test(t, test_long_work_that_yields_keeps_nobody_waiting);
 	tcase_add_test(t, test_holes_fill_a_generation);
 	tcase_add_test(t, test_memory_is_given_back_when_nothing_is_read);
 	tcase_add_test(t, test_small_writes_fill_a_generation_by_their_bytes);

@@ -1,0 +1,219 @@
+/*
+ * test-holds.c - long work goes in steps, and what one step does under the lock
+ * does not depend on how much there is to do.
+ *
+ * Work is counted, not timed: reads of the store, rows that they returned, and
+ * operations written, between taking the lock and giving it up. Four times the
+ * entries must not make the largest step larger.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "lifecycle/internal.h"
+#include "store/transaction.h"
+#include "tests/lifecycle/fixture.h"
+
+#define FEW 150
+#define MANY 600
+#define WORK_MAX 700 /* under one hold, whatever there is: a step has at most 100 operations */
+
+/* ---- counting; one thread, so plain variables do --------------------------------- */
+
+static struct store *counted;
+static uint64_t operations, at_lock, largest, holds;
+
+static uint64_t work_so_far(void)
+{
+	struct store_status s;
+
+	if (!counted)
+		return 0;
+	store_status(counted, &s);
+	return s.gets + s.rows + operations;
+}
+
+void __real_lifecycle_lock(struct lifecycle *l);
+void __real_lifecycle_lock_background(struct lifecycle *l);
+void __real_lifecycle_unlock(struct lifecycle *l);
+int __real_store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
+			  size_t count, uint64_t *ret_version);
+void __wrap_lifecycle_lock(struct lifecycle *l);
+void __wrap_lifecycle_lock_background(struct lifecycle *l);
+void __wrap_lifecycle_unlock(struct lifecycle *l);
+int __wrap_store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
+			  size_t count, uint64_t *ret_version);
+
+void __wrap_lifecycle_lock(struct lifecycle *l)
+{
+	__real_lifecycle_lock(l);
+	at_lock = work_so_far();
+}
+
+void __wrap_lifecycle_lock_background(struct lifecycle *l)
+{
+	__real_lifecycle_lock_background(l);
+	at_lock = work_so_far();
+}
+
+void __wrap_lifecycle_unlock(struct lifecycle *l)
+{
+	uint64_t work = work_so_far() - at_lock;
+
+	largest = util_max(largest, work);
+	holds++;
+	__real_lifecycle_unlock(l);
+}
+
+int __wrap_store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
+			  size_t count, uint64_t *ret_version)
+{
+	operations += count;
+	return __real_store_transact(s, purpose, ops, count, ret_version);
+}
+
+/* ---- trees ------------------------------------------------------------------------ */
+
+static const char *name_of(unsigned count)
+{
+	return count == FEW ? "few" : "many";
+}
+
+static void make_files(struct fixture *f, uint64_t directory, unsigned count)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		make_file(f, directory, name, name);
+	}
+}
+
+static void remove_files(struct fixture *f, uint64_t directory, unsigned count)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		rm(f, directory, name);
+	}
+}
+
+static uint64_t directory_of(struct fixture *f, const char *name, unsigned files)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, name);
+
+	make_files(f, d, files);
+	fixture_pass(f, HOUR);
+	return d;
+}
+
+/* As rm -r does it. */
+static void remove_directory_of(struct fixture *f, const char *name, unsigned files)
+{
+	remove_files(f, directory_of(f, name, files), files);
+	ck_ok(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, name, true));
+}
+
+/* ---- the same work with few and with many --------------------------------------------- */
+
+struct work {
+	void (*prepare)(struct fixture *f, unsigned count);
+	void (*run)(struct fixture *f, unsigned count); /* what is counted */
+};
+
+static uint64_t largest_step(struct fixture *f, const struct work *w, unsigned count)
+{
+	w->prepare(f, count);
+	counted = f->store;
+	largest = holds = 0;
+	w->run(f, count);
+	counted = NULL;
+	return largest;
+}
+
+static void assert_steps(struct fixture *f, const struct work *w)
+{
+	uint64_t few = largest_step(f, w, FEW), many = largest_step(f, w, MANY);
+
+	ck_assert_uint_gt(few, 0);
+	ck_assert_uint_le(few, WORK_MAX);
+	/* Steps do not always end at the same row; a cost by the entry would be four times as much. */
+	ck_assert_msg(many <= few + few / 4 + 16, "%ju with %d, %ju with %d", (uintmax_t)few, FEW,
+		      (uintmax_t)many, MANY);
+}
+
+static void expired_files(struct fixture *f, unsigned count)
+{
+	uint64_t d = directory_of(f, name_of(count), count);
+
+	remove_files(f, d, count);
+	fixture_pass(f, 31 * DAY);
+}
+
+static void expired_directory(struct fixture *f, unsigned count)
+{
+	remove_directory_of(f, name_of(count), count);
+	fixture_pass(f, 31 * DAY);
+}
+
+static void run_sweep(struct fixture *f, unsigned count)
+{
+	int64_t before = counter(f, COUNTER_DESTROYED_EXPIRED);
+
+	sweep(f, NULL);
+	ck_assert_int_ge(counter(f, COUNTER_DESTROYED_EXPIRED) - before, count);
+}
+
+FIXTURE_TEST_ONCE(sweeping_files_has_steps_of_one_size)
+{
+	assert_steps(f, &(struct work){ expired_files, run_sweep });
+}
+
+FIXTURE_TEST_ONCE(sweeping_a_directory_has_steps_of_one_size)
+{
+	assert_steps(f, &(struct work){ expired_directory, run_sweep });
+}
+
+static void removed_tree(struct fixture *f, unsigned count)
+{
+	remove_directory_of(f, name_of(count), count);
+}
+
+static void run_empty(struct fixture *f, unsigned count)
+{
+	struct empty_options options = { .directory = KEY_ID_ROOT, .now = true };
+	struct empty_result result;
+
+	ck_ok(f, lifecycle_empty(f->life, &f->actor, &options, &result));
+	ck_assert_uint_eq(result.entries, 1);
+	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+}
+
+FIXTURE_TEST_ONCE(emptying_has_steps_of_one_size)
+{
+	assert_steps(f, &(struct work){ removed_tree, run_empty });
+}
+
+static void run_restore(struct fixture *f, unsigned count)
+{
+	restore(f, KEY_ID_ROOT, name_of(count), KEY_ID_ROOT, name_of(count));
+}
+
+FIXTURE_TEST_ONCE(restoring_a_tree_has_steps_of_one_size)
+{
+	assert_steps(f, &(struct work){ removed_tree, run_restore });
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("holds");
+	TCase *tcase = tcase_create("holds");
+
+	tcase_set_timeout(tcase, 300);
+	tcase_add_test(tcase, sweeping_files_has_steps_of_one_size);
+	tcase_add_test(tcase, sweeping_a_directory_has_steps_of_one_size);
+	tcase_add_test(tcase, emptying_has_steps_of_one_size);
+	tcase_add_test(tcase, restoring_a_tree_has_steps_of_one_size);
+	suite_add_tcase(suite, tcase);
+	return test_main(suite);
+}
