@@ -166,6 +166,7 @@ for w in "${what[@]}"; do
 		single check-layers "$top/tests/check-layers.sh"
 		single check-layers-self-test "$top/tests/check-layers.sh" --self-test
 		single mutants-apply "$top/tests/mutants/run.sh" --apply-only
+		single mutants-some "$top/tests/mutants/run.sh" --some 3
 		single check-behaviours "$top/tests/check-behaviours.sh"
 		;;
 	unit)

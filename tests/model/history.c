@@ -14,7 +14,7 @@ static const struct {
 	unsigned weight;
 } kinds[OP_KINDS] = {
 	[OP_CREATE] = { "create", 15 },	   [OP_MKDIR] = { "mkdir", 11 },
-	[OP_WRITE] = { "write", 4 },	   [OP_CHMOD] = { "chmod", 2 },
+	[OP_WRITE] = { "write", 4 },	   [OP_CHMOD] = { "chmod", 4 },
 	[OP_LINK] = { "link", 5 },	   [OP_RENAME] = { "rename", 9 },
 	[OP_EXCHANGE] = { "exchange", 2 }, [OP_UNLINK] = { "unlink", 8 },
 	[OP_RMDIR] = { "rmdir", 4 },	   [OP_RM_RF] = { "rm-rf", 4 },

@@ -4,16 +4,19 @@
 # directory, one at a time, in a copy of the tree, builds, and sees that the
 # model test fails within as many histories as a CI run makes.
 #
-#   tests/mutants/run.sh [--apply-only] [NAME...]
+#   tests/mutants/run.sh [--apply-only | --some N] [NAME...]
 #
-# --apply-only: only that each patch still applies, which CI asks. The first
-# line of a patch says in words what the bug is; tests/model/README.md lists them.
-# Prints TAP.
+# --apply-only: only that each patch still applies. --some: N of them, others
+# each day (or by $DDBFS_TEST_SEED), built without optimisation. CI asks both.
+# The first line of a patch says in words what the bug is; tests/model/README.md
+# lists them. Prints TAP.
 set -uo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 histories=${DDBFS_MODEL_HISTORIES:-$(sed -n 's/^#define HISTORIES //p' "$top/tests/model/test-model.c")}
 apply_only=
+some=0
+setup=()
 names=()
 number=0
 failures=0
@@ -21,8 +24,13 @@ failures=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--apply-only) apply_only=1 ;;
+	--some)
+		some=$2
+		setup=(-Doptimization=0)
+		shift
+		;;
 	-*)
-		sed -n '3,12s/^# \{0,1\}//p' "$0" >&2
+		sed -n '3,13s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	*) names+=("$1") ;;
@@ -33,6 +41,11 @@ if [ ${#names[@]} = 0 ]; then
 	for file in "$top"/tests/mutants/*.patch; do
 		names+=("$(basename "$file" .patch)")
 	done
+fi
+if [ "$some" -gt 0 ] && [ "$some" -lt ${#names[@]} ]; then
+	first=$((${DDBFS_TEST_SEED:-$(($(date +%s) / 86400))} * some % ${#names[@]}))
+	names+=("${names[@]}")
+	names=("${names[@]:first:some}")
 fi
 
 tmp=$(mktemp -d "${DDBFS_TEST_TMP:-/tmp}/ddbfs-mutants.XXXXXX") || exit 1
@@ -73,7 +86,7 @@ caught() {
 }
 
 if [ -z "$apply_only" ]; then
-	meson setup "$tmp/build" "$tmp/tree" >"$tmp/log" 2>&1 || {
+	meson setup "${setup[@]}" "$tmp/build" "$tmp/tree" >"$tmp/log" 2>&1 || {
 		sed 's/^/# /' "$tmp/log"
 		echo 'Bail out! no build directory'
 		exit 1
@@ -97,7 +110,7 @@ for name in "${names[@]}"; do
 	fi
 	patched -R || exit 1
 done
-if [ -z "$apply_only" ] && [ ${#names[@]} -gt 1 ]; then
+if [ -z "$apply_only" ] && [ "$some" = 0 ] && [ ${#names[@]} -gt 1 ]; then
 	# Without any of them all is well: what was caught were the bugs.
 	if built && "$tmp/build/tests/model/test-model" --quick --histories "$((histories / 10))" >"$tmp/log" 2>&1; then
 		ok 'without a planted bug nothing is found'
