@@ -65,15 +65,18 @@ full_disk() {
 }
 
 space_comes_back() {
-	local before
+	local before size
 
-	small_store 400m
+	# With DDBFS_LOAD_FULL the GiB that BEHAVIOURS.md speaks of, which lies in memory meanwhile.
+	size=${DDBFS_LOAD_FULL:+1073741824}
+	size=${size:-150000000}
+	small_store $((size * 2 + 100000000))
 	cd "$mnt"
 	ddbfs sweep . >/dev/null
 	before=$(df -B1 --output=used "$disk" | tail -n 1)
-	head -c 150000000 /dev/urandom >big
+	head -c $size /dev/urandom >big
 	sync -f .
-	[ "$(df -B1 --output=used "$disk" | tail -n 1)" -gt $((before + 140000000)) ]
+	[ "$(df -B1 --output=used "$disk" | tail -n 1)" -gt $((before + size / 10 * 9)) ]
 	rm big
 	ddbfs trash empty --now . >/dev/null
 	returned() {
