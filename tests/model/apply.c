@@ -533,8 +533,8 @@ static int any_batch(const struct context *c)
 	if (last > 0 && c->m->batches[last].seq && c->op->number >> 4 & 1)
 		return last;
 	for (int i = c->m->batches_count - 1; i > 0; i--)
-		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) && model_batch_is_known(c->m, i) &&
-		    c->op->number >> (5 + i % 8) & 1)
+		if (c->m->batches[i].seq && model_batch_has_rows(c->m, i) &&
+		    model_batch_is_known(c->m, i) && c->op->number >> (5 + i % 8) & 1)
 			return i;
 	return 0;
 }
