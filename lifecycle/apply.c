@@ -139,6 +139,7 @@ static int raise_parent(struct applying *a, struct transaction *t, uint64_t dire
 		return result;
 	if (d.own.directory.trash_until_ns < until_ns) {
 		d.own.directory.trash_until_ns = until_ns;
+		outgoing_note(a->l, directory, until_ns);
 		tree_put_own(t, a->l->store, &d);
 		tree_check_guard(t, &d);
 	}

@@ -95,6 +95,8 @@ int rules_init(struct rules_cache *cache);
 void rules_release(struct rules_cache *cache);
 int rules_load(struct lifecycle *l, uint64_t directory, struct rules *ret_rules);
 void rules_settle_policy(struct rules *rules); /* what the values that are set come to */
+/* Another one: a directory moved, or rights or policies changed. */
+uint64_t rules_generation(struct lifecycle *l);
 /* One directory was removed: cheaper than forgetting all. */
 void rules_forget(struct lifecycle *l, uint64_t directory);
 /* Permission bits of `own` that anybody had through the directories above. */
@@ -274,6 +276,24 @@ int deletion_doom(struct lifecycle *l, const struct place *at, const struct item
 int evict_version(struct lifecycle *l, const struct place *at);
 /* Whether at least `cap` versions of the name are newer than that at `at`: 1, 0, negative errno. */
 int versions_are_newer(struct lifecycle *l, const struct place *at, uint32_t cap);
+
+/* ---- outgoing.c: what a directory that is to go whole has to know ------------------ */
+
+struct outgoing {
+	struct outgoing *next; /* by lock, as all below */
+	uint64_t directory;
+	uint64_t generation; /* of the rules, when it was asked for: since then nothing moved */
+	int64_t until_ns;
+	bool listed, asked;
+};
+
+/* Around a removal that takes what bears the name with all in it; the lock is not held. */
+void outgoing_begin(struct lifecycle *l, struct outgoing *o, uint64_t parent, const char *name);
+void outgoing_end(struct lifecycle *l, struct outgoing *o);
+/* The latest expiry of anything deleted in or below a live directory. Lock held. */
+int outgoing_until(struct lifecycle *l, uint64_t directory, int64_t *ret_until_ns);
+/* Something was deleted in a directory, and is kept until then. Lock held. */
+void outgoing_note(struct lifecycle *l, uint64_t directory, int64_t until_ns);
 
 struct ids {
 	uint64_t *items;
@@ -533,6 +553,7 @@ struct lifecycle {
 	pthread_mutex_t background; /* one background step waits at a time */
 	pthread_mutex_t lock;
 	struct hold hold; /* by lock */
+	struct outgoing *outgoing; /* by lock */
 	struct rules_cache rules;
 	struct created created;
 	struct open_batch *batches; /* by lock */

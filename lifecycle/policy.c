@@ -78,6 +78,16 @@ void lifecycle_note_policy_changed(struct lifecycle *l)
 	sweeper_expect(l, lifecycle_now_ns(l));
 }
 
+uint64_t rules_generation(struct lifecycle *l)
+{
+	uint64_t generation;
+
+	pthread_mutex_lock(&l->rules.mutex);
+	generation = l->rules.generation;
+	pthread_mutex_unlock(&l->rules.mutex);
+	return generation;
+}
+
 void rules_forget(struct lifecycle *l, uint64_t directory)
 {
 	struct rules *slot = rules_slot(&l->rules, directory);

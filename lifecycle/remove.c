@@ -120,5 +120,11 @@ int lifecycle_remove(struct lifecycle *l, const struct actor *actor, uint64_t pa
 
 int lifecycle_discard(struct lifecycle *l, const struct actor *actor, uint64_t parent, const char *name)
 {
-	return remove_name(l, actor, parent, name, REMOVE_WHOLE);
+	struct outgoing out;
+	int result;
+
+	outgoing_begin(l, &out, parent, name);
+	result = remove_name(l, actor, parent, name, REMOVE_WHOLE);
+	outgoing_end(l, &out);
+	return result;
 }

@@ -489,6 +489,7 @@ int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *
 		  const char *name)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct outgoing out = { 0 };
 	size_t size = strlen(name);
 	struct item item;
 	int result;
@@ -505,9 +506,13 @@ int restore_entry(struct lifecycle *l, struct restoring *r, const struct place *
 		result = restore_below(l, r, at, &item);
 	if (result)
 		return result;
+	/* By a swap a directory goes whole. */
+	if (r->flags & RESTORE_SWAP)
+		outgoing_begin(l, &out, parent, name);
 	lifecycle_lock(l);
 	result = restore_one(l, r, at, parent, name);
 	lifecycle_unlock(l);
+	outgoing_end(l, &out);
 	return result ? result : restore_tell(r, 1);
 }
 

@@ -16,53 +16,6 @@
 
 /* ---- prepare ---------------------------------------------------------------- */
 
-/* The latest expiry of anything deleted in or below a live directory. */
-static int subtree_until(struct lifecycle *l, uint64_t directory, int64_t *ret_until_ns)
-{
-	struct ids ids = { 0 };
-	int64_t until_ns = 0;
-	int result = ids_push(&ids, directory);
-
-	while (ids.count && !result) {
-		struct store_query query = { .attributes_only = true };
-		struct store_page page = { 0 };
-		struct tree_directory d;
-		struct key next;
-		bool more = true;
-
-		directory = ids.items[--ids.count];
-		result = tree_load(l->store, directory, &d);
-		if (result == -ENOENT) {
-			result = 0; /* a stale mark */
-			continue;
-		}
-		if (result)
-			break;
-		until_ns = util_max(until_ns, d.own.directory.trash_until_ns);
-		tree_release(&d);
-		key_range_shadows(directory, &query.range);
-		while (more && !result) {
-			struct shadow shadow;
-
-			result = store_query(l->store, &query, &page);
-			if (result)
-				break;
-			for (size_t i = 0; i < page.count && !result; i++)
-				if (!page.rows[i].damaged &&
-				    !record_decode_shadow(&page.rows[i].value, &shadow))
-					result = ids_push(&ids, shadow.directory);
-			more = page.more;
-			next = page.next;
-			query.after = &next;
-			store_page_release(&page);
-		}
-	}
-	free(ids.items);
-	if (!result)
-		*ret_until_ns = until_ns;
-	return result;
-}
-
 /* What a directory brings with it: its guard, and until when what is deleted in it is kept. */
 static int prepare_directory(struct lifecycle *l, struct removal *r, bool whole, struct policy *policy)
 {
@@ -83,7 +36,7 @@ static int prepare_directory(struct lifecycle *l, struct removal *r, bool whole,
 	if (rules.policy.protect)
 		return -EPERM;
 	*policy = rules.policy;
-	return whole ? subtree_until(l, r->victim.id, &d->trash_until_ns) : 0;
+	return whole ? outgoing_until(l, r->victim.id, &d->trash_until_ns) : 0;
 }
 
 /*
@@ -223,6 +176,7 @@ static void add_to_parent(struct lifecycle *l, struct removal *r, struct tree_di
 			d->saved_mtime = parent->own.mtime;
 		}
 		d->trash_until_ns = util_max(d->trash_until_ns, r->deletion.expires_ns);
+		outgoing_note(l, parent->id, r->deletion.expires_ns);
 		/* Loaded by prepare, under the same lock; if not to be had, nobody may. */
 		d->trash_mask &=
 			rules_load(l, parent->id, &rules) ? 0700 : rules_mask(&rules, &parent->own);

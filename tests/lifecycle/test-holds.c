@@ -114,6 +114,24 @@ static void remove_directory_of(struct fixture *f, const char *name, unsigned fi
 	ck_ok(f, lifecycle_remove(f->life, &f->actor, KEY_ID_ROOT, name, true));
 }
 
+/* A live tree of many directories, in each of which something was deleted. */
+static uint64_t marked_tree(struct fixture *f, const char *name, unsigned directories)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, name);
+	char sub[16];
+
+	for (unsigned i = 0; i < directories; i++) {
+		uint64_t s;
+
+		snprintf(sub, sizeof(sub), "d%u", i);
+		s = make_directory(f, d, sub);
+		make_file(f, s, "f", "f");
+		fixture_pass(f, HOUR);
+		rm(f, s, "f");
+	}
+	return d;
+}
+
 /* ---- the same work with few and with many --------------------------------------------- */
 
 struct work {
@@ -204,6 +222,64 @@ FIXTURE_TEST_ONCE(restoring_a_tree_has_steps_of_one_size)
 	assert_steps(f, &(struct work){ removed_tree, run_restore });
 }
 
+static void live_tree(struct fixture *f, unsigned count)
+{
+	marked_tree(f, name_of(count), count);
+}
+
+static void run_discard(struct fixture *f, unsigned count)
+{
+	discard(f, KEY_ID_ROOT, name_of(count));
+}
+
+FIXTURE_TEST_ONCE(discarding_a_tree_costs_the_same_whatever_was_deleted_in_it)
+{
+	assert_steps(f, &(struct work){ live_tree, run_discard });
+}
+
+static int64_t until_of(struct fixture *f, uint64_t directory)
+{
+	int64_t until_ns = 0;
+
+	lifecycle_lock(f->life);
+	ck_ok(f, outgoing_until(f->life, directory, &until_ns));
+	lifecycle_unlock(f->life);
+	return until_ns;
+}
+
+/* The directories of a tree that goes whole were asked before; what was deleted in it since then counts. */
+FIXTURE_TEST_ONCE(what_is_deleted_meanwhile_keeps_a_discarded_tree)
+{
+	uint64_t d = marked_tree(f, "tree", 3), sub = make_directory(f, d, "sub");
+	uint64_t other = make_directory(f, KEY_ID_ROOT, "other");
+	struct outgoing out;
+	int64_t before_ns, since_ns;
+
+	set_policy(f, sub, "user.ddbfs.retention", "90d");
+	set_policy(f, other, "user.ddbfs.retention", "200d");
+	make_file(f, sub, "f", "f");
+	make_file(f, other, "f", "f");
+	fixture_pass(f, HOUR);
+	outgoing_begin(f->life, &out, KEY_ID_ROOT, "tree");
+	before_ns = until_of(f, d);
+	rm(f, other, "f");
+	ck_assert_int_eq(until_of(f, d), before_ns);
+	rm(f, sub, "f");
+	since_ns = until_of(f, d);
+	assert_about(since_ns, lifecycle_now_ns(f->life) + 90 * DAY);
+	/* What moves there is asked for anew. */
+	ck_ok(f, rename_item(f, KEY_ID_ROOT, "other", d, "other"));
+	ck_assert_int_gt(until_of(f, d), since_ns + 100 * DAY);
+	outgoing_end(f->life, &out);
+	discard(f, KEY_ID_ROOT, "tree");
+	fixture_pass(f, 150 * DAY);
+	sweep(f, NULL);
+	ck_assert(is_shown(f, KEY_ID_ROOT, "tree"));
+	fixture_pass(f, 51 * DAY);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "tree"));
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("holds");
@@ -214,6 +290,8 @@ int main(void)
 	tcase_add_test(tcase, sweeping_a_directory_has_steps_of_one_size);
 	tcase_add_test(tcase, emptying_has_steps_of_one_size);
 	tcase_add_test(tcase, restoring_a_tree_has_steps_of_one_size);
+	tcase_add_test(tcase, discarding_a_tree_costs_the_same_whatever_was_deleted_in_it);
+	tcase_add_test(tcase, what_is_deleted_meanwhile_keeps_a_discarded_tree);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
 }
