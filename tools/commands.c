@@ -118,7 +118,7 @@ const struct command command_table[] = {
 		.operands = "[PATH] [ID]",
 		.max = 2,
 		.summary = "bring back what the last rm, script or program deleted",
-		.text = "One rm -r, a find -delete, a script's loop are one batch each. Without ID your last batch is meant, of this "
+		.text = "One rm -r, a find -delete, a script's loop are one batch each. Without ID your last batch is meant of which not all is back, of this "
 			"session first; undo again takes the one before. --list shows the batches and their IDs.\n"
 			"If a name is taken nothing is moved (exit code 5), unless --skip, --rename or --replace is given. What is "
 			"back already counts as done; what is gone for good is named (exit code 3).",

@@ -128,8 +128,10 @@ static bool may_change(struct context *c, int directory, int name)
 		return true;
 	expected = model_may_change(c->m, c->who.uid, directory, name);
 	CK(c->s, !tree_load(c->s->store, id_of(c, directory), &d), "a directory is not there");
-	at = name ? subject_place(c->s, name) : at;
-	CK(c->s, !name || !record_get_item(c->s->store, &at, true, &value, &item), "an item is not there");
+	if (name) {
+		at = subject_place(c->s, name);
+		CK(c->s, !record_get_item(c->s->store, &at, true, &value, &item), "an item is not there");
+	}
 	result = access_change(&c->actor, &d.own, name ? &item : NULL);
 	result = result ? result : access_path(c->s->namei, &c->actor, d.id);
 	tree_release(&d);
