@@ -21,9 +21,32 @@ enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns)
 {
 	if (d->flags & DELETION_PURGED)
 		return COUNTER_DESTROYED_USER;
-	if (d->flags & DELETION_DOOMED && d->expires_ns > now_ns)
-		return d->cause == ITEM_REPLACED ? COUNTER_DESTROYED_VERSIONS : COUNTER_DESTROYED_USER;
-	return COUNTER_DESTROYED_EXPIRED;
+	if (!(d->flags & DELETION_DOOMED))
+		return COUNTER_DESTROYED_EXPIRED;
+	switch (d->cause) {
+	case ITEM_REPLACED:
+		return COUNTER_DESTROYED_VERSIONS;
+	case ITEM_EXPIRED:
+		return COUNTER_DESTROYED_EXPIRED;
+	case ITEM_EVICTED:
+		return COUNTER_DESTROYED_EVICTED;
+	default:
+		return d->expires_ns > now_ns ? COUNTER_DESTROYED_USER : COUNTER_DESTROYED_EXPIRED;
+	}
+}
+
+uint8_t destroy_doomed_cause(enum item_counter cause)
+{
+	switch (cause) {
+	case COUNTER_DESTROYED_VERSIONS:
+		return ITEM_REPLACED;
+	case COUNTER_DESTROYED_EXPIRED:
+		return ITEM_EXPIRED;
+	case COUNTER_DESTROYED_EVICTED:
+		return ITEM_EVICTED;
+	default:
+		return ITEM_REMOVED;
+	}
 }
 
 /* ---- hold ------------------------------------------------------------------------ */
@@ -513,7 +536,8 @@ static int empty_all(struct emptying *e, bool *ret_blocked)
 }
 
 /* Nothing of it is to be seen again, from the first thing that goes. */
-static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id, const struct deletion *decided)
+static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id,
+		    const struct deletion *decided, enum item_counter cause)
 {
 	struct store_retry retry = { 0 };
 	int result;
@@ -529,7 +553,7 @@ static int doom_top(struct lifecycle *l, const struct place *at, uint64_t id, co
 		else if (!result && !is_as_decided(&item, decided))
 			result = -EBUSY;
 		else if (!result && at->state == KEY_DEL && !(item.deletion.flags & DELETION_DOOMED))
-			result = deletion_doom(l, at, &item);
+			result = deletion_doom(l, at, &item, cause);
 		lifecycle_unlock(l);
 		if (result == STORE_ABSENT)
 			return -ENOENT;
@@ -543,7 +567,7 @@ static int destroy_directory(struct lifecycle *l, const struct place *at, uint64
 {
 	struct emptying e = { .l = l, .cause = cause, .budget = budget, .total = total };
 	bool blocked = false;
-	int result = doom_top(l, at, id, decided);
+	int result = doom_top(l, at, id, decided, cause);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;

@@ -270,7 +270,8 @@ int shadow_delete(struct lifecycle *l, struct transaction *t, const struct place
  * Marks as being destroyed: never visible again, due now. Lock held. 0,
  * STORE_CONFLICT, negative errno.
  */
-int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item);
+int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item,
+		  enum item_counter cause);
 
 /* Destroys a version over the cap, or, while it is open, dooms it. Lock held. As destroy_file. */
 int evict_version(struct lifecycle *l, const struct place *at);
@@ -386,6 +387,8 @@ int destroy_add_file(struct lifecycle *l, struct step *step, const struct place 
 		     const struct item *item, enum item_counter cause, struct destroyed *total);
 /* By which counter a due entry goes. */
 enum item_counter destroy_cause(const struct deletion *d, int64_t now_ns);
+/* ... which one that is DOOMED says in place of why it was deleted, so that whoever ends it after a crash knows. */
+uint8_t destroy_doomed_cause(enum item_counter cause);
 /* Whether hold is in force for an item, or for a directory below it: 1, 0, negative errno. */
 int destroy_is_held(struct lifecycle *l, const struct place *at, const struct item *item);
 

@@ -119,19 +119,17 @@ void deletion_delete_rows(struct transaction *t, const struct place *at, const s
 	transaction_delete(t, &key, STORE_ANY, 0);
 }
 
-/* EXP is guarded by its item, which the same transaction puts at its version. */
-static void put_due(struct transaction *t, int64_t due_ns, uint64_t seq, const struct trash_row *row)
+/* A row is guarded by its item, which the same transaction puts at its version. */
+static void put_row(struct transaction *t, const struct key *key, const struct trash_row *row)
 {
 	_cleanup_(buffer_release) struct buffer b = { 0 };
-	struct key key;
 	int result = record_encode_trash(row, &b);
 
 	if (result) {
 		t->error = t->error ? t->error : result;
 		return;
 	}
-	key_due(due_ns, seq, &key);
-	transaction_put(t, &key, b.bytes, b.size, NULL, 0, STORE_ANY, 0);
+	transaction_put(t, key, b.bytes, b.size, NULL, 0, STORE_ANY, 0);
 }
 
 void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at,
@@ -139,15 +137,20 @@ void deletion_change(struct lifecycle *l, struct transaction *t, const struct pl
 {
 	struct item changed = *item;
 	struct trash_row row;
-	struct key old;
+	struct key key;
 
 	changed.deletion = *d;
 	transaction_put_item(t, l->store, at, &changed, item->version);
 	if (d->destroy_ns != item->deletion.destroy_ns) {
-		key_due(item->deletion.destroy_ns, at->seq, &old);
-		transaction_delete(t, &old, STORE_ANY, 0);
+		key_due(item->deletion.destroy_ns, at->seq, &key);
+		transaction_delete(t, &key, STORE_ANY, 0);
 	}
 	deletion_row(l, at, d, &row);
+	if (d->cause != item->deletion.cause) {
+		key_trash(at->seq, &key);
+		put_row(t, &key, &row);
+	}
 	row.batch = due_batch;
-	put_due(t, d->destroy_ns, at->seq, &row);
+	key_due(d->destroy_ns, at->seq, &key);
+	put_row(t, &key, &row);
 }

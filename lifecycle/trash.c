@@ -246,7 +246,8 @@ void lifecycle_removal_add(struct lifecycle *l, struct removal *r, struct tree_d
 
 /* ---- done ---------------------------------------------------------------------- */
 
-int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item)
+int deletion_doom(struct lifecycle *l, const struct place *at, const struct item *item,
+		  enum item_counter cause)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	struct deletion d = item->deletion;
@@ -254,6 +255,7 @@ int deletion_doom(struct lifecycle *l, const struct place *at, const struct item
 
 	d.flags |= DELETION_DOOMED;
 	d.flags &= ~DELETION_PINNED;
+	d.cause = d.cause == ITEM_TEMPORARY ? d.cause : destroy_doomed_cause(cause);
 	d.destroy_ns = util_min(d.destroy_ns, watch_steady_ns(l, &suspect));
 	deletion_change(l, &t, at, item, &d, d.batch);
 	return tree_commit(&t, l->store, STORE_RELEASING, NULL);
@@ -272,7 +274,7 @@ int evict_version(struct lifecycle *l, const struct place *at)
 		return result;
 	result = record_get_item(l->store, at, false, &value, &item);
 	if (!result)
-		result = deletion_doom(l, at, &item);
+		result = deletion_doom(l, at, &item, COUNTER_DESTROYED_VERSIONS);
 	if (result)
 		return result;
 	/* It stays where it is, without an entry from now on. */

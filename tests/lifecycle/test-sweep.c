@@ -577,6 +577,9 @@ FIXTURE_TEST(tree_evicted_in_part_is_never_seen_again)
 	ck_assert(!is_shown(f, KEY_ID_ROOT, "d"));
 	sweep(f, NULL);
 	ck_assert_int_eq(counter(f, COUNTER_TRASH_ITEMS), 0);
+	/* Whoever ends it knows why it was begun. */
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 14);
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_USER), 0);
 }
 
 FIXTURE_TEST(oldest_entries_go_when_there_are_more_than_the_cap)
