@@ -131,6 +131,8 @@ void job_undo(struct job *j);
 bool job_flag(const struct job *j, const char *key);
 int64_t job_number(const struct job *j, const char *key);
 
+/* Why an entry stays in the trash. */
+const char *job_left_words(int result);
 /* What the request's "taken" says; by itself: refuse. */
 enum undo_taken job_undo_taken(const struct job *j);
 const char *job_type_name(uint32_t mode); /* "file", "directory", ... */

@@ -248,7 +248,7 @@ static void say_left(void *data, const char *path, const struct item *item, int 
 		r->refused++;
 		return;
 	}
-	row = json_pack("{ss}", "error", result == -ENOENT ? "no longer there" : "the name is taken");
+	row = json_pack("{ss}", "error", job_left_words(result));
 	bytes_to_json(row, "path", path);
 	job_row(r->job, row);
 }

@@ -117,7 +117,7 @@ struct undoing {
 	bool hidden; /* where the entry in hand lies is not the actor's to know any more */
 };
 
-static const char *entry_words(int result)
+const char *job_left_words(int result)
 {
 	switch (result) {
 	case -EEXIST:
@@ -151,7 +151,7 @@ static void say_entry(void *data, const char *path, const struct item *item, int
 		known = NULL;
 	bytes_to_json(row, "path", !u->hidden ? path : known ? known : "/...");
 	if (result)
-		json_object_set_new(row, "error", json_string(entry_words(result)));
+		json_object_set_new(row, "error", json_string(job_left_words(result)));
 	if (result == -ENOTDIR && !u->hidden)
 		in_way = job_in_way(u->job, path);
 	if (in_way)

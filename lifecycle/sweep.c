@@ -31,6 +31,11 @@ struct sweep {
 	struct deletion deletion; /* of the top, which is why it goes */
 	uint64_t due_batch; /* of its row in EXP */
 	enum item_counter cause;
+	struct purger {
+		uint64_t batch;
+		uint32_t uid;
+		bool found;
+	} purger; /* of the purge that lapsed last */
 };
 
 static int delete_stale(struct sweep *w, const struct key *key, uint64_t version)
@@ -63,13 +68,6 @@ static int move_due(struct sweep *w, const struct place *at, uint64_t due_batch,
 	return tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
 }
 
-/* Who purged is not in the row: he is looked for. */
-struct purger {
-	uint64_t batch;
-	uint32_t uid;
-	bool found;
-};
-
 static bool find_purger(void *data, const struct batch *batch)
 {
 	struct purger *p = data;
@@ -81,7 +79,7 @@ static bool find_purger(void *data, const struct batch *batch)
 	return p->found;
 }
 
-static int lapse_once(struct sweep *w, const struct place *at, const struct purger *purger)
+static int lapse_once(struct sweep *w, const struct place *at)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -97,8 +95,8 @@ static int lapse_once(struct sweep *w, const struct place *at, const struct purg
 	d.flags &= ~DELETION_PURGED;
 	d.destroy_ns = d.expires_ns > w->now_ns ? d.expires_ns : time_add(w->now_ns, HOLD_AGAIN_NS);
 	deletion_change(w->l, &t, at, &item, &d, d.batch);
-	if (purger->found)
-		result = batch_add_restored(w->l, &t, purger->uid, purger->batch, 1);
+	if (w->purger.found)
+		result = batch_add_restored(w->l, &t, w->purger.uid, w->purger.batch, 1);
 	return result ? result : tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
 }
 
@@ -109,15 +107,20 @@ static int lapse_once(struct sweep *w, const struct place *at, const struct purg
  */
 static int lapse(struct sweep *w, const struct place *at, uint64_t purge)
 {
-	struct purger purger = { .batch = purge };
 	struct store_retry retry = { 0 };
-	int result = lifecycle_batches(w->l, UINT32_MAX, find_purger, &purger);
+	int result = 0;
 
+	/* Who purged is not in the row. */
+	if (w->purger.batch != purge) {
+		w->purger = (struct purger){ .batch = purge };
+		result = lifecycle_batches(w->l, UINT32_MAX, find_purger, &w->purger);
+	}
 	if (result)
 		return result;
+	w->budget -= w->budget > 0;
 	do {
 		lifecycle_lock_background(w->l);
-		result = lapse_once(w, at, &purger);
+		result = lapse_once(w, at);
 		lifecycle_unlock(w->l);
 	} while (store_retry(&retry, &result));
 	return result;
