@@ -239,7 +239,8 @@ killed() {
 			wait $pid || true
 			within_seconds 10 gives ENOTCONN stat "$mnt/x"
 			umount -l "$mnt"
-			mount_up
+			# A process that dies lets go of its mount first, and of the store a moment later.
+			within_seconds 10 mount_up
 			cd "$d"
 		fi
 		ddbfs undo --list --json | jq -rs --arg id "$batch" '.[] | select(.id == $id) | .restored' >>"$tmp/points"
@@ -269,7 +270,7 @@ killed_daemon() {
 	kill -9 "$pid"
 	within_seconds 10 gives ENOTCONN stat "$mnt/x"
 	umount -l "$mnt"
-	mount_up
+	within_seconds 10 mount_up
 	cd "$d"
 	ddbfs undo
 	all_back a
