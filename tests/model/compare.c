@@ -83,6 +83,11 @@ static void compare_item(struct subject *s, int name, const struct item *own)
 static void compare_deletion(struct subject *s, int name, const struct item *item)
 {
 	const struct model_name *n = &s->m->names[name];
+	static const uint8_t causes[] = {
+		[MODEL_REMOVED] = ITEM_REMOVED,		 [MODEL_REPLACED] = ITEM_REPLACED,
+		[MODEL_TEMPORARY_NAME] = ITEM_TEMPORARY, [MODEL_EXPIRED] = ITEM_EXPIRED,
+		[MODEL_EVICTED] = ITEM_EVICTED,
+	};
 	const struct deletion *d = &item->deletion;
 	char command[32];
 
@@ -91,11 +96,7 @@ static void compare_deletion(struct subject *s, int name, const struct item *ite
 	   d->uid, n->uid);
 	CK(s, !strcmp(d->command, command), "%s was deleted by %s, not %s", item->name, d->command,
 	   command);
-	CK(s,
-	   d->cause == (n->cause == MODEL_REMOVED  ? ITEM_REMOVED :
-			n->cause == MODEL_REPLACED ? ITEM_REPLACED :
-						     ITEM_TEMPORARY),
-	   "%s has cause %u", item->name, d->cause);
+	CK(s, d->cause == causes[n->cause], "%s has cause %u", item->name, d->cause);
 	CK(s, d->replaced_by == n->replaced_by, "%s was replaced by another", item->name);
 	CK(s, d->batch == s->m->batches[n->batch].seq, "%s is of another batch", item->name);
 	CK(s, about(d->expires_ns, n->expires_ns), "%s expires %" PRId64 ", not %" PRId64,

@@ -134,11 +134,20 @@ static int version_over(const struct model *m, int newest, int64_t cap)
 	}
 }
 
-static void doom(struct model *m, int name)
+static void doom(struct model *m, int name, enum model_end end)
 {
+	static const enum model_cause causes[] = {
+		[MODEL_BY_USER] = MODEL_REMOVED,
+		[MODEL_BY_EXPIRY] = MODEL_EXPIRED,
+		[MODEL_BY_VERSIONS] = MODEL_REPLACED,
+		[MODEL_BY_EVICTION] = MODEL_EVICTED,
+	};
 	struct model_name *n = &m->names[name];
 
+	if (n->doomed)
+		return;
 	n->doomed = true;
+	n->cause = n->cause == MODEL_TEMPORARY_NAME ? n->cause : causes[end];
 	n->destroy_ns = n->destroy_ns < m->steady_ns ? n->destroy_ns : m->steady_ns;
 }
 
@@ -155,7 +164,7 @@ static void evict_versions(struct model *m, int name)
 		if (!over)
 			return;
 		if (!model_destroy(m, over, MODEL_BY_VERSIONS))
-			doom(m, over);
+			doom(m, over, MODEL_BY_VERSIONS);
 	}
 }
 
@@ -272,7 +281,7 @@ static bool destroy_below(struct model *m, int name, enum model_end end)
 bool model_destroy(struct model *m, int name, enum model_end end)
 {
 	if (m->nodes[m->names[name].node].directory)
-		doom(m, name);
+		doom(m, name, end);
 	return destroy_below(m, name, end);
 }
 
@@ -282,9 +291,13 @@ enum model_end model_end_of(const struct model *m, int name)
 
 	if (n->purged)
 		return MODEL_BY_USER;
-	if (n->doomed && n->expires_ns > m->steady_ns)
-		return n->cause == MODEL_REPLACED ? MODEL_BY_VERSIONS : MODEL_BY_USER;
-	return MODEL_BY_EXPIRY;
+	if (!n->doomed || n->cause == MODEL_EXPIRED)
+		return MODEL_BY_EXPIRY;
+	if (n->cause == MODEL_REPLACED)
+		return MODEL_BY_VERSIONS;
+	if (n->cause == MODEL_EVICTED)
+		return MODEL_BY_EVICTION;
+	return n->expires_ns > m->steady_ns ? MODEL_BY_USER : MODEL_BY_EXPIRY;
 }
 
 void model_released(struct model *m, int node)

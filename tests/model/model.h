@@ -44,6 +44,8 @@ enum model_cause {
 	MODEL_REMOVED,
 	MODEL_REPLACED,
 	MODEL_TEMPORARY_NAME, /* hidden from the start */
+	MODEL_EXPIRED, /* of what is doomed: why it goes, in place of why it came */
+	MODEL_EVICTED,
 };
 
 enum model_end { /* by which counter something was destroyed */
