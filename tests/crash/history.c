@@ -78,7 +78,9 @@ static void before_transaction(void *data, uint64_t n)
 {
 	struct runner *r = data;
 
-	add_state(r->h, &r->w);
+	/* Not what opening does: nothing of it is seen. */
+	if (r->w.namei)
+		add_state(r->h, &r->w);
 }
 
 static void prepare(const struct history *h, struct world *w)
@@ -168,6 +170,21 @@ static size_t first_difference(const char *a, const char *b)
 	return a[i] == b[i] ? SIZE_MAX : line;
 }
 
+static void print_lines(const char *was, const char *expected, size_t at)
+{
+	printf("# was %.*s\n# not %.*s\n", (int)strcspn(was + at, "\n"), was + at,
+	       (int)strcspn(expected + at, "\n"), expected + at);
+	fflush(stdout);
+}
+
+void history_print_difference(const char *was, const char *expected)
+{
+	size_t at = first_difference(was, expected);
+
+	if (at != SIZE_MAX)
+		print_lines(was, expected, at);
+}
+
 static void print_difference(const struct history *h, const char *text, size_t from, size_t to)
 {
 	size_t best = from, most = 0;
@@ -180,10 +197,8 @@ static void print_difference(const struct history *h, const char *text, size_t f
 			most = at;
 		}
 	}
-	printf("# not one of the states %zu to %zu; of state %zu differs\n# was %.*s\n# not %.*s\n",
-	       from, to, best, (int)strcspn(text + most, "\n"), text + most,
-	       (int)strcspn(h->states[best] + most, "\n"), h->states[best] + most);
-	fflush(stdout);
+	printf("# not one of the states %zu to %zu; of state %zu differs\n", from, to, best);
+	print_lines(text, h->states[best], most);
 }
 
 bool history_has(const struct history *h, const char *text, size_t from, size_t until)

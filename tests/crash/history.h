@@ -10,7 +10,7 @@
 
 #include "tests/crash/world.h"
 
-#define HISTORY_OPS_MAX 64
+#define HISTORY_OPS_MAX 256
 #define HISTORY_USUAL 42
 /* All that users do, with checkpoints in between. */
 extern const enum world_op history_usual[HISTORY_USUAL];
@@ -39,5 +39,7 @@ void history_begin(const struct history *h, struct world *w);
  * printed.
  */
 bool history_has(const struct history *h, const char *text, size_t from, size_t until);
+/* Prints the first line in which they differ, if they do. */
+void history_print_difference(const char *was, const char *expected);
 
 #endif

@@ -2,183 +2,312 @@
  * test-power.c - the power fails, at any moment, with any part of what was not
  * synced on the disk.
  *
- * A process works on a store while every call that changes its files is logged.
- * From the log, states are built that a disk may have been in: what was synced
- * is there; of the rest everything, nothing, or any part, down to sectors of 512
- * bytes and in any order; names in a directory that was not synced may be
- * missing. Each state is opened. It must hold exactly the first n transactions,
- * n not below the last store_sync that had returned, and be usable; also when the
- * process that recovers it is killed, and the next one.
+ * A process works on a file system (world.h) while every call that changes the
+ * files of its store is logged. From the log, states are built that a disk may
+ * have been in: what was synced is there; of the rest everything, nothing, or any
+ * part, down to sectors of 512 bytes and in any order; names in a directory that
+ * was not synced may be missing. Each state is opened, and all that can be seen
+ * of it, trash, facts, xattrs, links and times too, is what the same history on
+ * the engine in memory was at one moment: not before the last sync that had
+ * returned, and where only the process ended not before the last operation. `check`
+ * finds nothing. It stays that state when the process that recovers it is killed,
+ * and the next one; and is used.
  *
- *     DDBFS_POWER_STATES   how many (6,000)
+ * Many shares, each a test of its own: a way of living, and what is done in it:
+ * first the usual, then what chance says.
+ *
+ *     DDBFS_POWER_STATES   how many in all (6,000)
+ *     DDBFS_POWER_FIRST    from this share on (0)
  *     DDBFS_POWER_SEED     of the random choices
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/util.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/files.h"
-#include "tests/crash/plan.h"
-#include "tests/crash/shim.h"
-#include "tests/lib/test.h"
+#include "tests/crash/history.h"
 
-#define LOG_MAX (UINT64_C(2) << 30)
+#define LOG_MAX (UINT64_C(1) << 30)
+#define SHARE 500 /* states */
 
-#define NOTE_SYNCED (UINT64_C(1) << 32) /* added to the number of transactions that are durable */
+#define NOTE_CLOSED (UINT64_C(1) << 32) /* of the last process: all is durable */
 
-static char original[4100], state[4100];
+/* How often is synced and so on: every so many operations; 0: never. */
+static const struct course {
+	const char *name;
+	unsigned sync_every, checkpoint_every;
+	unsigned life; /* the process ends without closing, and another goes on */
+	uint64_t generation_bytes;
+	bool close;
+} courses[] = {
+	{ "no checkpoint", .sync_every = 7 },
+	{ "no sync" },
+	{ "checkpoints", .sync_every = 9, .checkpoint_every = 23, .close = true },
+	{ "small generations", .sync_every = 17, .generation_bytes = 300 << 10 },
+	{ "a sync after each", .sync_every = 1, .checkpoint_every = 30,
+	  .generation_bytes = 300 << 10, .close = true },
+	{ "one process after the other", .sync_every = 9, .life = 7, .generation_bytes = 400 << 10 },
+};
+
+static char original[4100], path[4100], state[4100];
+static struct history history;
+static enum world_op ops[HISTORY_OPS_MAX];
 static struct disk disk;
 static uint64_t seed;
-static uint64_t acknowledged, synced;
-static unsigned long tried, rewritten, recovered;
+static size_t acknowledged, synced;
+static unsigned long share, tried, used, recovered;
+
+static unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : otherwise;
+}
+
+/* ---- what is done ------------------------------------------------------------- */
+
+static void add(enum world_op op)
+{
+	ck_assert_uint_lt(history.count, HISTORY_OPS_MAX);
+	ops[history.count++] = op;
+}
+
+/* `n` counts those that change something. */
+static void add_change(const struct course *c, unsigned *n, enum world_op op)
+{
+	/* What is still shown depends on the time, so it must be known which states are behind. */
+	if (op == WORLD_EXPIRE)
+		add(WORLD_SYNC);
+	add(op);
+	++*n;
+	if (c->sync_every && *n % c->sync_every == 0)
+		add(WORLD_SYNC);
+	if (c->checkpoint_every && *n % c->checkpoint_every == 0)
+		add(WORLD_CHECKPOINT);
+	if (c->life && *n % c->life == 0)
+		add(WORLD_REOPEN);
+}
+
+static bool is_change(enum world_op op)
+{
+	return op != WORLD_SYNC && op != WORLD_CHECKPOINT;
+}
+
+static void choose_usual(const struct course *c)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < HISTORY_USUAL; i++) {
+		if (!is_change(history_usual[i]))
+			continue;
+		add_change(c, &n, WORLD_SOMEWHERE);
+		add_change(c, &n, history_usual[i]);
+	}
+}
+
+static void choose_any(const struct course *c)
+{
+	unsigned n = 0;
+
+	while (n < 90) {
+		enum world_op op = files_random(&seed) % WORLD_SPARSE_DESTROY;
+
+		if (files_random(&seed) % 3 == 0)
+			add_change(c, &n, WORLD_SOMEWHERE);
+		else if (is_change(op) && (op != WORLD_EXPIRE || c->sync_every))
+			add_change(c, &n, op);
+	}
+}
 
 /* ---- the work ----------------------------------------------------------------- */
 
-struct history {
-	uint64_t transactions;
-	uint64_t sync_every;
-	uint64_t checkpoint_every;
-	uint64_t generation_bytes;
-	unsigned lives; /* how often the process ends without closing and another goes on; 0 = 1 */
-	bool close;
-};
-
-/* One that was killed while it opened may have a child that holds the lock for another moment. */
-static int open_patiently(const char *path, const struct store_open_options *options,
-			  struct store_open_report *report, struct store **ret_store)
+/* From operation `from` on, to the end of one process. */
+static void work(const struct course *c, size_t from)
 {
-	int r = store_open(path, options, report, ret_store);
+	struct store_open_options options = { .generation_bytes = c->generation_bytes };
+	struct store_open_report why;
+	struct world w;
 
-	for (unsigned i = 0; i < 1000 && r == STORE_IN_USE; i++) {
-		usleep(2000);
-		r = store_open(path, options, report, ret_store);
+	history_begin(&history, &w);
+	for (size_t i = 0; i < from; i++)
+		world_step(&w, ops[i]);
+	if (world_open(&w, path, &options, &why))
+		shim_exit(1);
+	shim_note(from);
+	for (size_t i = from; i < history.count; i++) {
+		world_step(&w, ops[i]);
+		if (ops[i] != WORLD_REOPEN && world_do(&w, ops[i]) != history.results[i])
+			shim_exit(2);
+		shim_note(i + 1);
+		if (ops[i] == WORLD_REOPEN)
+			shim_exit(0);
 	}
-	return r;
+	if (c->close) {
+		if (world_close(&w))
+			shim_exit(3);
+		shim_note(NOTE_CLOSED);
+	}
+	shim_exit(0);
 }
 
-static struct store *open_or_die(const char *path, const struct store_open_options *options)
+static size_t end_of_life(size_t from)
 {
-	struct store_open_report report = { 0 };
-	struct store *s;
-	int r = open_patiently(path, options, &report, &s);
-
-	ck_assert_msg(r == 0, "store_open: %d %s (state %lu, seed %lu)", r, report.text, tried, seed);
-	return s;
+	while (from < history.count && ops[from] != WORLD_REOPEN)
+		from++;
+	return from + 1;
 }
 
-static int work(const struct history *h)
+static void run_logged(const struct course *c)
 {
-	struct store *s;
-	uint64_t n, end;
-
-	shim_watch(original);
-	s = open_or_die(original,
-			&(struct store_open_options){ .generation_bytes = h->generation_bytes });
-	if (plan_count(s, &n))
-		return 5;
-	for (end = n + h->transactions; n < end; n++) {
-		if (plan_do(s, n))
-			return 1;
-		shim_note(n + 1);
-		if (h->sync_every && n % h->sync_every == h->sync_every - 1) {
-			if (store_sync(s))
-				return 2;
-			shim_note(NOTE_SYNCED + n + 1);
-		}
-		if (h->checkpoint_every && n % h->checkpoint_every == h->checkpoint_every - 1) {
-			if (store_checkpoint(s))
-				return 3;
-			shim_note(NOTE_SYNCED + n + 1);
-		}
-	}
-	if (h->close) {
-		if (store_close(s))
-			return 4;
-		shim_note(NOTE_SYNCED + end);
-	}
-	return 0;
-}
-
-static void run_history(const struct history *h)
-{
-	struct store_create_options options = { .kdf_level = 3, .journal_bytes = 1 << 20 };
-	files_remove(original);
-	ck_assert_int_eq(store_create(original, &options), 0);
-	disk_begin(&disk, original);
+	history_run(&history);
+	history_make_store(&history, original);
+	files_copy(original, path);
+	disk_begin(&disk, path);
+	shim_watch(path);
 	shim_log_start(LOG_MAX);
-	for (unsigned life = 0; life < util_max(h->lives, 1u); life++) {
+	for (size_t from = 0; from < history.count; from = end_of_life(from)) {
 		int status;
-		pid_t pid = fork();
+		pid_t pid;
 
+		fflush(NULL);
+		pid = fork();
 		ck_assert_int_ge(pid, 0);
 		if (pid == 0)
-			shim_exit(work(h));
+			work(c, from);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(status == 0, "the work ended with %x", status);
+		ck_assert_msg(status == 0, "share %lu: the work ended with %x", share, status);
 	}
+	shim_log_read_only();
 }
 
 /* ---- states ---------------------------------------------------------------------- */
 
-static uint64_t check(struct store *s)
+/* One that was killed while it opened may have a child that holds the lock for another moment. */
+static int open_patiently(struct world *w, const struct store_open_options *options,
+			  struct store_open_report *ret_report)
 {
-	char text[200] = "";
-	uint64_t n;
-	int r = plan_count(s, &n);
+	int r = world_open(w, state, options, ret_report);
 
-	ck_assert_msg(r == 0, "the counter cannot be read: %d (state %lu)", r, tried);
-	ck_assert_msg(n >= synced && n <= acknowledged + 1,
-		      "%lu transactions, %lu synced, %lu acknowledged (state %lu)", n, synced,
-		      acknowledged, tried);
-	r = plan_check(s, n, text, sizeof(text));
-	ck_assert_msg(r == 0, "of %lu transactions: %s (state %lu)", n, text, tried);
-	return n;
+	for (unsigned i = 0; i < 1000 && r == STORE_IN_USE; i++) {
+		usleep(2000);
+		r = world_open(w, state, options, ret_report);
+	}
+	return r;
 }
 
-/* It goes on from there, and holds after that too. */
-static void check_use(void)
+/* At the time of the operation under way, if that is one whose time makes the difference. */
+static void begin(struct world *w)
 {
-	struct store *s = open_or_die(state, &(struct store_open_options){ 0 });
-	uint64_t n = check(s), end = n + 3;
+	history_begin(&history, w);
+	for (size_t i = 0; i < acknowledged; i++)
+		world_step(w, ops[i]);
+	if (acknowledged < history.count && ops[acknowledged] == WORLD_EXPIRE)
+		world_step(w, WORLD_EXPIRE);
+}
 
-	for (; n < end; n++)
-		ck_assert_int_eq(plan_do(s, n), 0);
-	ck_assert_int_eq(store_close(s), 0);
-	acknowledged = util_max(acknowledged, end);
-	s = open_or_die(state, &(struct store_open_options){ .read_only = true });
-	ck_assert_uint_eq(check(s), end);
-	ck_assert_int_eq(store_close(s), 0);
-	rewritten++;
+static void expect_sound(struct world *w)
+{
+	ck_assert_msg(world_check(w) == 0, "check finds faults (share %lu, state %lu)", share, tried);
+}
+
+/* As `check` does it, before anything is made good. */
+static void check_unopened(void)
+{
+	struct store_open_options options = { .read_only = true };
+	struct store_open_report why = { 0 };
+	struct world w;
+	int r;
+
+	begin(&w);
+	options.clock = &w.clock.clock;
+	r = store_open(state, &options, &why, &w.store);
+	ck_assert_msg(r == 0, "check cannot open it: %d %s (share %lu, state %lu)", r, why.text,
+		      share, tried);
+	expect_sound(&w);
+	ck_assert_int_eq(store_close(w.store), 0);
+}
+
+/* `w` has its time. */
+static void open_state(struct world *w)
+{
+	struct store_open_report why = { 0 };
+	int r = open_patiently(w, &(struct store_open_options){ 0 }, &why);
+
+	ck_assert_msg(r == 0, "it does not open: %d %s (share %lu, state %lu)", r, why.text, share, tried);
+}
+
+static char *text_of(struct world *w)
+{
+	struct buffer text = { 0 };
+
+	world_dump(w, &text);
+	return (char *)text.bytes;
+}
+
+static void expect_text(struct world *w, const char *expected, const char *what)
+{
+	_cleanup_free_ char *text = text_of(w);
+
+	history_print_difference(text, expected);
+	ck_assert_msg(strcmp(text, expected) == 0, "%s: another state (share %lu, state %lu)", what,
+		      share, tried);
+}
+
+/* It is in the state `text`, goes on from there, and holds after that too. */
+static void check_use(const char *text)
+{
+	static const enum world_op more[] = { WORLD_SPECIAL, WORLD_SOMEWHERE, WORLD_RM };
+	_cleanup_free_ char *later = NULL;
+	struct store_status status;
+	struct world w;
+
+	begin(&w);
+	open_state(&w);
+	expect_text(&w, text, "recovered");
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		int r;
+
+		world_step(&w, more[i]);
+		r = world_do(&w, more[i]);
+		ck_assert_msg(r == 0 || r == -EEXIST || r == -ENOENT, "%s: %d (share %lu, state %lu)",
+			      world_op_name(more[i]), r, share, tried);
+	}
+	later = text_of(&w);
+	ck_assert_int_eq(store_checkpoint(w.store), 0);
+	store_status(w.store, &status);
+	ck_assert_msg(status.free_pending == 0, "%lu runs are not given back (share %lu, state %lu)",
+		      status.free_pending, share, tried);
+	ck_assert_int_eq(world_close(&w), 0);
+	open_state(&w);
+	expect_text(&w, later, "used");
+	expect_sound(&w);
+	ck_assert_int_eq(world_close(&w), 0);
+	used++;
 }
 
 /* It is opened, and the process ends at call `at` that changes a file; or soon after opening if there are fewer. */
 static void recover_and_end(uint64_t at)
 {
-	struct store_open_report report = { 0 };
-	struct store *s;
-	uint64_t n;
+	struct store_open_report why = { 0 };
+	struct world w;
 
 	/* A log of its own, which nobody reads. */
 	shim_log_start(LOG_MAX);
 	shim_watch(state);
 	shim_arm(&(struct shim_fault){ .at = at, .calls = (2u << SHIM_REMOVE) - 1, .half = at % 2 });
-	if (open_patiently(state, &(struct store_open_options){ 0 }, &report, &s)) {
-		printf("# %s\n", report.text);
+	begin(&w);
+	if (open_patiently(&w, &(struct store_open_options){ 0 }, &why)) {
+		printf("# %s\n", why.text);
 		fflush(stdout);
 		_exit(1);
 	}
-	if (plan_count(s, &n) || (at % 3 == 0 && (plan_do(s, n) || store_sync(s))))
-		_exit(2);
-	_exit(0);
+	_exit(at % 3 == 0 && store_checkpoint(w.store) ? 2 : 0);
 }
 
 /* The recovery is cut too, twice, and has lost nothing and not locked itself out. */
-static void check_recovery(void)
+static void cut_recovery(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t at = 1 + files_random(&seed) % 60;
@@ -190,132 +319,117 @@ static void check_recovery(void)
 			recover_and_end(at);
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(!WIFEXITED(status) || WEXITSTATUS(status) == 0,
-			      "recovery ended with %x (state %lu, seed %lu)", status, tried, seed);
-		acknowledged++;
+			      "recovery ended with %x (share %lu, state %lu)", status, share, tried);
 		recovered++;
 	}
-	check_use();
+}
+
+/* With nothing lost that must be there. */
+static char *check_found(enum disk_variant variant)
+{
+	size_t from = variant == DISK_ALL ? acknowledged : synced;
+	char *text;
+	struct world w;
+
+	begin(&w);
+	open_state(&w);
+	text = text_of(&w);
+	ck_assert_msg(history_has(&history, text, from, acknowledged + 1),
+		      "after %zu operations, %zu synced (share %lu, state %lu)", acknowledged,
+		      synced, share, tried);
+	ck_assert_int_eq(world_close(&w), 0);
+	return text;
 }
 
 static void check_state(enum disk_variant variant)
 {
-	uint64_t known = acknowledged;
-	struct store *s;
+	_cleanup_free_ char *text = NULL;
+	uint64_t choices = seed;
 
-	tried++;
 	disk_build(&disk, state, variant, &seed);
-	s = open_or_die(state, &(struct store_open_options){ .read_only = true });
-	check(s);
-	ck_assert_int_eq(store_close(s), 0);
-	if (tried % 6 == 0)
-		check_use();
-	else if (tried % 6 == 3 || tried % 6 == 5)
-		check_recovery();
-	acknowledged = known;
+	check_unopened();
+	text = check_found(variant);
+	if (tried % 6 == 3 || tried % 6 == 5) {
+		/* The same once more. */
+		disk_build(&disk, state, variant, &choices);
+		cut_recovery();
+	}
+	if (tried % 6 == 0 || tried % 6 == 3 || tried % 6 == 5)
+		check_use(text);
+	tried++;
 }
 
 /* What is known of the work, or one more call for the disk. */
 static void take(const struct shim_record *r)
 {
-	if (r->kind != SHIM_LOG_NOTE)
+	if (r->kind != SHIM_LOG_NOTE) {
 		disk_step(&disk, r);
-	else if (r->offset >= NOTE_SYNCED)
-		synced = r->offset - NOTE_SYNCED;
-	else
+	} else if (r->offset == NOTE_CLOSED) {
+		synced = history.count;
+	} else {
 		acknowledged = r->offset;
+		if (acknowledged && !is_change(ops[acknowledged - 1]))
+			synced = acknowledged;
+	}
 }
 
-static void check_history(const struct history *h, unsigned long states)
+static void check_states(unsigned long states)
 {
 	const struct shim_record *r = NULL;
-	unsigned long records = 0, at = 0, first = tried;
+	unsigned long records = 0, at = 0;
 
-	run_history(h);
-	/* From here on nothing is lost. */
-	ck_assert_int_eq(mkdir(state, 0700), 0);
-	shim_log_read_only();
-	shim_watch(state);
-	shim_skip_syncs();
 	while ((r = shim_log_next(r)))
 		records++;
-	acknowledged = synced = 0;
 	while ((r = shim_log_next(r))) {
 		take(r);
 		at++;
 		/* Evenly over the history. */
-		while (tried - first < states * at / records)
+		while (tried < states * at / records)
 			check_state(tried % DISK_VARIANTS);
 	}
 }
 
-static void test_history(const struct history *h)
+static void setup(void)
 {
-	const char *number = getenv("DDBFS_POWER_STATES"), *start = getenv("DDBFS_POWER_SEED");
-	unsigned long states = (number ? strtoul(number, NULL, 0) : 6000) / 6;
-
-	seed = (start ? strtoul(start, NULL, 0) : 20261130) * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	snprintf(original, sizeof(original), "%s/original", test_directory());
+	snprintf(path, sizeof(path), "%s/store", test_directory());
 	snprintf(state, sizeof(state), "%s/state", test_directory());
-	check_history(h, states);
-	printf("# %lu states, %lu of them worked on, %lu recoveries cut\n", tried, rewritten, recovered);
+	ck_assert_int_eq(mkdir(state, 0700), 0);
+	history = (struct history){ .ops = ops };
+	seed = number("DDBFS_POWER_SEED", 20261130) + share * UINT64_C(0x9e3779b97f4a7c15) + 1;
 }
 
-START_TEST(test_without_checkpoints)
+START_TEST(test_share)
 {
-	test_history(&(struct history){ .transactions = 60, .sync_every = 7 });
-}
-END_TEST
+	const struct course *c = &courses[_i % ARRAY_SIZE(courses)];
+	unsigned long all = number("DDBFS_POWER_STATES", 6000);
 
-START_TEST(test_without_a_sync)
-{
-	test_history(&(struct history){ .transactions = 60 });
-}
-END_TEST
-
-START_TEST(test_with_checkpoints)
-{
-	test_history(&(struct history){
-		.transactions = 100, .sync_every = 9, .checkpoint_every = 23, .close = true });
-}
-END_TEST
-
-START_TEST(test_with_small_generations)
-{
-	test_history(&(struct history){
-		.transactions = 200, .sync_every = 17, .generation_bytes = 300 << 10 });
-}
-END_TEST
-
-START_TEST(test_a_sync_after_each)
-{
-	test_history(&(struct history){ .transactions = 80,
-					.sync_every = 1,
-					.checkpoint_every = 30,
-					.generation_bytes = 300 << 10,
-					.close = true });
-}
-END_TEST
-
-/* The power fails while what a killed process left is being replayed, or after it. */
-START_TEST(test_lives_one_after_the_other)
-{
-	test_history(&(struct history){
-		.transactions = 14, .sync_every = 9, .lives = 8, .generation_bytes = 400 << 10 });
+	share = (unsigned long)_i;
+	setup();
+	if (share < ARRAY_SIZE(courses))
+		choose_usual(c);
+	else
+		choose_any(c);
+	run_logged(c);
+	/* From here on nothing is lost. */
+	shim_watch(state);
+	shim_skip_syncs();
+	check_states(util_min(all - share * SHARE, (unsigned long)SHARE));
+	printf("# share %lu, %s: %zu operations, %zu moments; %lu states, %lu of them used, %lu recoveries cut\n",
+	       share, c->name, history.count, history.states_count, tried, used, recovered);
+	history_release(&history);
+	disk_release(&disk);
 }
 END_TEST
 
 int main(void)
 {
+	unsigned long shares = (number("DDBFS_POWER_STATES", 6000) + SHARE - 1) / SHARE;
 	Suite *suite = suite_create("crash/power");
 	TCase *t = tcase_create("power");
 
-	tcase_set_timeout(t, 1200);
-	tcase_add_test(t, test_without_checkpoints);
-	tcase_add_test(t, test_without_a_sync);
-	tcase_add_test(t, test_with_checkpoints);
-	tcase_add_test(t, test_with_small_generations);
-	tcase_add_test(t, test_a_sync_after_each);
-	tcase_add_test(t, test_lives_one_after_the_other);
+	tcase_set_timeout(t, 900);
+	tcase_add_loop_test(t, test_share, (int)number("DDBFS_POWER_FIRST", 0), (int)shares);
 	suite_add_tcase(suite, t);
 	return test_main(suite);
 }

@@ -71,15 +71,20 @@ static int truncate_up(struct world *w)
 	return set_size(w, "a", UINT64_C(5) << 30);
 }
 
-static int punch(struct world *w)
+static int punch_at(struct world *w, const char *path, uint64_t offset, uint64_t size)
 {
 	struct world_spot spot = { 0 };
 	struct file_locator where = world_locator(&spot);
-	int r = world_find(w, "b", &spot);
+	int r = world_find(w, path, &spot);
 
 	return r ? r :
 		   file_allocate(w->namei, &where, spot.id,
-				 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 40000);
+				 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+}
+
+static int punch(struct world *w)
+{
+	return punch_at(w, "b", 4096, 40000);
 }
 
 /* ---- names ------------------------------------------------------------------------ */
@@ -296,6 +301,30 @@ static int sparse_replace(struct world *w)
 	return world_rename(w, "a", "sparse", 0);
 }
 
+/* ---- for long histories ---------------------------------------------------------------- */
+
+#define SOMEWHERE_SIZE (UINT64_C(6) * 32768)
+
+/* From one byte to several chunks, each third time at the beginning of one. */
+static int somewhere(struct world *w)
+{
+	static const size_t sizes[] = { 100, 5000, 32768, 3 * 32768, 40000, 4096, 1, 70000 };
+	uint64_t n = (uint64_t)(w->clock.boottime_ns / (100 * CLOCK_SECOND_NS));
+	size_t size = sizes[n % ARRAY_SIZE(sizes)];
+	uint64_t offset = n * 7919 * 13 % (SOMEWHERE_SIZE - size);
+	int r = world_create(w, "w", S_IFREG | 0644);
+
+	if (r && r != -EEXIST)
+		return r;
+	if (n % 19 == 18)
+		return world_remove(w, "w");
+	if (n % 11 == 5)
+		return set_size(w, "w", offset);
+	if (n % 7 == 3)
+		return punch_at(w, "w", offset, size);
+	return world_write(w, "w", n % 3 ? offset : offset / 32768 * 32768, size, false);
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct world *w);
@@ -337,6 +366,8 @@ static const struct {
 	[WORLD_SPARSE_DESTROY] = { "destroy a sparse file", sparse_destroy },
 	[WORLD_SPARSE_TRUNCATE] = { "truncate a sparse file", sparse_truncate },
 	[WORLD_SPARSE_REPLACE] = { "replace a sparse file", sparse_replace },
+	[WORLD_SOMEWHERE] = { "change a file somewhere", somewhere },
+	[WORLD_REOPEN] = { "a new process", world_reopen_upper },
 };
 
 const char *world_op_name(enum world_op op)

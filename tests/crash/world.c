@@ -58,10 +58,13 @@ int world_open_memory(struct world *w)
 
 static void close_upper(struct world *w)
 {
-	namei_close(w->namei);
-	lifecycle_close(w->lifecycle);
+	struct namei *namei = w->namei;
+	struct lifecycle *lifecycle = w->lifecycle;
+
 	w->namei = NULL;
 	w->lifecycle = NULL;
+	namei_close(namei);
+	lifecycle_close(lifecycle);
 }
 
 int world_reopen_upper(struct world *w)

@@ -81,6 +81,9 @@ enum world_op {
 	WORLD_SPARSE_DESTROY,
 	WORLD_SPARSE_TRUNCATE,
 	WORLD_SPARSE_REPLACE,
+	/* For long histories. */
+	WORLD_SOMEWHERE, /* a file of its own is written, cut, zeroed or removed, at places the time decides */
+	WORLD_REOPEN, /* the process ends, and another goes on */
 	WORLD_OPS,
 };
 
