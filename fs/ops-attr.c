@@ -300,12 +300,17 @@ void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *
 		  int flags)
 {
 	struct fs *fs = session_fs(req);
+	_cleanup_free_ gid_t *groups = NULL;
 	struct actor actor;
 	struct node node;
 
 	OPS_TRY(req, acl_refused(fs, name));
 	OPS_TRY(req, changeable(fs, ino, &node));
-	ops_actor(req, &actor);
+	/* An ACL takes the set-group-id bit from who is no member. */
+	if (is_acl(name))
+		OPS_TRY(req, ops_actor_with_groups(req, &actor, &groups));
+	else
+		ops_actor(req, &actor);
 	reply_result(req, file_setxattr(fs->namei, &actor, &fs->locator, node.id, name, value, size,
 					flags));
 }

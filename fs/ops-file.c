@@ -248,39 +248,12 @@ void ops_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_offset,
 
 /* ---- /.ddbfs/control ---------------------------------------------------------------------- */
 
-/* The caller with his supplementary groups; *ret_groups is malloc'd. */
-static int actor_with_groups(fuse_req_t req, struct actor *ret_actor, gid_t **ret_groups)
-{
-	int capacity = 64;
-	gid_t *groups = NULL;
-	int count;
-
-	ops_actor(req, ret_actor);
-	for (;;) {
-		gid_t *grown = realloc(groups, (size_t)capacity * sizeof(*groups));
-
-		if (!grown) {
-			free(groups);
-			return -ENOMEM;
-		}
-		groups = grown;
-		count = fuse_req_getgroups(req, capacity, groups);
-		if (count <= capacity)
-			break;
-		capacity = count;
-	}
-	ret_actor->groups = groups;
-	ret_actor->groups_count = count > 0 ? (size_t)count : 0;
-	*ret_groups = groups;
-	return 0;
-}
-
 static int control_request(fuse_req_t req, struct control_message *message)
 {
 	struct fs *fs = session_fs(req);
 	_cleanup_free_ gid_t *groups = NULL;
 	struct actor actor;
-	int result = actor_with_groups(req, &actor, &groups);
+	int result = ops_actor_with_groups(req, &actor, &groups);
 
 	return result ? result : control_call(fs->control, &actor, message);
 }

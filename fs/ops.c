@@ -21,6 +21,32 @@ void ops_actor(fuse_req_t req, struct actor *ret_actor)
 	actor_find(session_fs(req)->actors, (uint32_t)ctx->pid, ctx->uid, ctx->gid, ret_actor);
 }
 
+int ops_actor_with_groups(fuse_req_t req, struct actor *ret_actor, gid_t **ret_groups)
+{
+	int capacity = 64;
+	gid_t *groups = NULL;
+	int count;
+
+	ops_actor(req, ret_actor);
+	for (;;) {
+		gid_t *grown = realloc(groups, (size_t)capacity * sizeof(*groups));
+
+		if (!grown) {
+			free(groups);
+			return -ENOMEM;
+		}
+		groups = grown;
+		count = fuse_req_getgroups(req, capacity, groups);
+		if (count <= capacity)
+			break;
+		capacity = count;
+	}
+	ret_actor->groups = groups;
+	ret_actor->groups_count = count > 0 ? (size_t)count : 0;
+	*ret_groups = groups;
+	return 0;
+}
+
 int ops_directory(struct fs *fs, fuse_ino_t ino, struct node *ret_node, bool *ret_trash)
 {
 	struct view v = ops_view(fs);

@@ -17,6 +17,8 @@ static inline struct view ops_view(struct fs *fs)
 
 /* Who asks, without supplementary groups. */
 void ops_actor(fuse_req_t req, struct actor *ret_actor);
+/* With them, as far as they can be read; *ret_groups owns the list. 0 or -ENOMEM. */
+int ops_actor_with_groups(fuse_req_t req, struct actor *ret_actor, gid_t **ret_groups);
 /* A node that is a directory and was not removed: 0, -ENOTDIR, -ENOENT, -ESTALE. `ret_trash`: its names are those of the trash. */
 int ops_directory(struct fs *fs, fuse_ino_t ino, struct node *ret_node, bool *ret_trash);
 /* As above for who wants to add to it: -EROFS if it is of the trash, or /.ddbfs. */

@@ -55,7 +55,7 @@ build_packages=(
 )
 try_packages=(rsync)
 test_packages=(
-	acl attr e2fsprogs fio git inotify-tools jq lld patch procps redis-tools rsync sqlite3
+	acl attr e2fsprogs fio git inotify-tools jq lld npm patch procps redis-tools rsync sqlite3
 	stress-ng unzip util-linux vim-tiny zip
 )
 

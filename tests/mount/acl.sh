@@ -38,6 +38,61 @@ defaults_are_handed_down() {
 	equal added "$(cat d/f)" 'written by the named user'
 }
 
+# modes FILE...: of each, with its group
+modes() {
+	stat -c '%a:%g' "$@" | xargs
+}
+
+# As the file's owner, and a member of the groups named or of none but his own.
+owner_in() {
+	setpriv --reuid=$alice --regid=$alice "$1" -- "${@:2}"
+}
+
+# A set-group-id bit stays only with who belongs to the group, be it by a supplementary one, whatever changes the mode.
+set_group_id_and_groups() {
+	local team=4242
+
+	chmod 755 .
+	touch a b c e
+	chown $alice:$team a b c e
+	chmod 2770 a b c e
+	owner_in --clear-groups chmod 2750 a
+	owner_in --groups=$team chmod 2750 b
+	owner_in --clear-groups setfacl -m u:$bob:r c
+	owner_in --groups=$team setfacl -m u:$bob:r e
+	equal "750:$team 2750:$team 770:$team 2770:$team" "$(modes a b c e)" 'after chmod and setfacl'
+	# Directories keep it by the same rule.
+	mkdir in out
+	chown $alice:$team in out
+	chmod 2770 in out
+	owner_in --clear-groups setfacl -m u:$bob:r out
+	owner_in --groups=$team setfacl -m u:$bob:r in
+	equal "770:$team 2770:$team" "$(modes out in)" 'directories after setfacl'
+	owner_in --clear-groups chown $alice:$alice b
+	equal "750:$alice" "$(modes b)" 'given to another group'
+}
+
+# In a set-group-id directory with a default ACL both count: the group and the bit, the entries and the mask.
+set_group_id_with_defaults() {
+	local team=4242
+
+	chmod 755 .
+	mkdir shared
+	chown $alice:$team shared
+	chmod 2775 shared
+	setfacl -d -m u:$bob:rwx,g::rwx,o::- shared
+	(umask 077 && owner_in --groups=$team touch shared/f && owner_in --clear-groups mkdir shared/sub)
+	owner_in --clear-groups touch shared/sub/g
+	equal "660:$team 2770:$team 660:$team" "$(modes shared/f shared/sub shared/sub/g)" 'made'
+	equal "$(getfacl -cdnE shared)" "$(getfacl -cdnE shared/sub)" 'the defaults go on'
+	as $bob tee shared/sub/g <<<text >/dev/null
+	equal text "$(cat shared/sub/g)" 'written by the named user'
+	apart rm -r shared
+	mv .trash/shared .
+	equal "2775:$team 2770:$team 660:$team" "$(modes shared shared/sub shared/sub/g)" 'restored'
+	equal "$(getfacl -cdnE shared)" "$(getfacl -cdnE shared/sub)" 'with its defaults'
+}
+
 copies_and_trash_keep_them() {
 	mkdir a
 	echo text >a/f
@@ -98,6 +153,8 @@ mount_new -o acl,allow_other
 it 'lets in a named user, and nobody else' named_user_is_let_in
 it 'keeps modes and ACLs in step' modes_and_acls_follow_each_other
 it 'hands default ACLs down' defaults_are_handed_down
+it 'leaves set-group-id bits to members, also by supplementary groups, in chmod and setfacl' set_group_id_and_groups
+it 'hands default ACLs down in set-group-id directories' set_group_id_with_defaults
 it 'keeps them through cp -a, rm and mv out of .trash' copies_and_trash_keep_them
 it 'shows nothing through the trash that an ACL was added for later' trash_gives_nothing_back
 it 'gives nothing back through the trash that an ACL denies' trash_gives_no_mask

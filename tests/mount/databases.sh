@@ -88,6 +88,74 @@ sqlite_survives() {
 	equal $((${seen#*|} + 1)) "${seen%|*}" 'rows'
 }
 
+# ---- PostgreSQL, whose packages are ten times the others': only where $DDBFS_POSTGRES says where its programs are ----
+
+postgres_as() {
+	setpriv --reuid="$bob" --regid="$bob" --clear-groups env HOME="$tmp" PGHOST="$tmp/pg" PGUSER=bob \
+		PGDATABASE=bench "$DDBFS_POSTGRES/$1" "${@:2}"
+}
+
+postgres_start() {
+	rm -f "$d/data/postmaster.pid"
+	postgres_as postgres -D "$d/data" -k "$tmp/pg" -h '' -c fsync=on -c shared_buffers=16MB >"$tmp/pg/log" 2>&1 &
+	within_seconds 60 postgres_as pg_isready -q || { tail -n 5 "$tmp/pg/log"; return 1; }
+	postgres=$(head -n 1 "$d/data/postmaster.pid")
+}
+
+# One by one, until the server is gone; the last that was acknowledged.
+postgres_count() {
+	local n
+
+	for ((n = 1; ; n++)); do
+		postgres_as psql -qc "insert into acknowledged values ($n)" 2>/dev/null || break
+		echo "$n" >"$tmp/counted"
+	done
+}
+
+postgres_survives() {
+	local children postgres
+
+	cd /
+	remount -o allow_other
+	install -d -o "$bob" "$tmp/pg" "$d/data"
+	postgres_as initdb -D "$d/data" -U bob --data-checksums >"$tmp/pg/log" || { tail "$tmp/pg/log"; return 1; }
+	postgres_start
+	PGDATABASE=postgres postgres_as createdb bench
+	postgres_as psql -qc 'create extension amcheck; create table acknowledged (n int primary key)'
+	postgres_as pgbench -q -i -s 2 2>/dev/null
+	postgres_as pgbench -n -c 4 -T 30 >/dev/null 2>&1 &
+	postgres_count &
+	sleep 5
+	children=$(pgrep -P $postgres)
+	kill_daemon
+	# shellcheck disable=SC2086
+	kill -9 $postgres $children 2>/dev/null || true
+	wait
+	within_seconds 20 umount "$mnt" # its other processes are not ours to wait for
+	mount_up -o allow_other
+	postgres_start
+	within "$(cat "$tmp/counted")" $(($(cat "$tmp/counted") + 1)) \
+		"$(postgres_as psql -Atc 'select count(*) from acknowledged')" 'the rows'
+	equal t "$(postgres_as psql -Atc 'select (select sum(abalance) from pgbench_accounts) = (select sum(bbalance)
+		from pgbench_branches) and (select sum(tbalance) from pgbench_tellers) = (select sum(delta) from pgbench_history)')" \
+		'the sums agree'
+	postgres_as psql -qAtc "select bt_index_check(c.oid, true) from pg_class c join pg_am a on a.oid = c.relam
+		where a.amname = 'btree' and c.relkind = 'i'" >/dev/null
+	equal 0 "$(postgres_as psql -Atc "select count(*) from pg_class c, verify_heapam(c.oid) where c.relkind = 'r'")" \
+		'damaged rows'
+	# A key of its own is in each dump.
+	postgres_as pg_dump | grep -v restrict >"$tmp/dump"
+	kill -INT $postgres
+	wait
+	remount -o allow_other
+	postgres_as pg_checksums --check -D "$d/data" >"$tmp/said" || { cat "$tmp/said"; return 1; }
+	postgres_start
+	postgres_as pg_dump | grep -v restrict | cmp - "$tmp/dump"
+	kill -INT $postgres
+	wait
+	remount
+}
+
 mount_new
 it 'Redis is killed, and has what it acknowledged' redis_survives server
 it 'the file system is killed under Redis, and it has what it acknowledged' redis_survives daemon
@@ -95,5 +163,6 @@ it 'sqlite3 is killed in rollback mode, and has what it acknowledged' sqlite_sur
 it 'the file system is killed under sqlite3 in rollback mode' sqlite_survives delete daemon
 it 'sqlite3 is killed in WAL mode' sqlite_survives wal program
 it 'the file system is killed under sqlite3 in WAL mode' sqlite_survives wal daemon
+[ -z "${DDBFS_POSTGRES:-}" ] || it 'the file system is killed under PostgreSQL, and it has what it acknowledged' postgres_survives
 it 'leaves a store that checks clean' check_clean
 done_testing

@@ -29,7 +29,7 @@ sample() {
 }
 
 storming() {
-	local pid start sampler
+	local pid start sampler status=0
 
 	pid=$(daemon_pid)
 	start=$(date +%s)
@@ -40,10 +40,13 @@ storming() {
 		sample "$pid" "$start" >>"$report"
 	done) &
 	sampler=$!
-	"$DDBFS_TESTS_BUILD/tests/mount/storm" d "$seconds" "$seed" "$processes"
+	# What went wrong is what is shown, not a line each minute.
+	"$DDBFS_TESTS_BUILD/tests/mount/storm" d "$seconds" "$seed" "$processes" >"$tmp/progress" || status=$?
+	tail -n 2 "$tmp/progress"
 	kill $sampler
 	sample "$pid" "$start" >>"$report"
-	cat "$report"
+	tail -n 15 "$report"
+	return $status
 }
 
 # Whatever ran before: nothing is known that the kernel does not hold.
