@@ -7,6 +7,9 @@
  * deletions raise and nothing lowers. Only when the bound passes the cap are the
  * entries below the directory measured; a pass that evicts goes down to nine
  * tenths, so that this is rare.
+ *
+ * A cap is no value that what is set further down replaces: it holds for all
+ * below its directory, so of nested ones each holds.
  */
 #include <sys/stat.h>
 
@@ -54,22 +57,45 @@ static struct cap *cap_in_force(struct lifecycle *l, const struct rules *rules, 
 	return cap;
 }
 
+static void note_one(struct lifecycle *l, const struct rules *rules, enum cap_unit unit,
+		     uint64_t amount, bool unknown)
+{
+	struct cap *cap = cap_in_force(l, rules, unit);
+
+	if (!cap)
+		return;
+	cap->amount += amount;
+	if (unknown)
+		cap->known = false;
+	if (cap_is_over(cap))
+		sweeper_expect(l, lifecycle_now_ns(l));
+}
+
+/* On to the rules above the directory that sets the cap. False: there are none. */
+static bool rules_above(struct lifecycle *l, enum cap_unit unit, struct rules *rules)
+{
+	uint64_t directory = rules->capped[unit];
+	struct guard guard;
+
+	return directory && directory != KEY_ID_ROOT && !record_get_guard(l->store, directory, &guard) &&
+	       !rules_load(l, guard.at.directory, rules);
+}
+
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole)
 {
 	uint64_t amounts[CAP_UNITS] = {
 		[CAP_BYTES] = S_ISREG(item->mode) ? item->size : 0, [CAP_ENTRIES] = 1
 	};
 
-	for (unsigned unit = 0; unit < CAP_UNITS; unit++) {
-		struct cap *cap = cap_in_force(l, rules, (enum cap_unit)unit);
+	for (unsigned i = 0; i < CAP_UNITS; i++) {
+		enum cap_unit unit = (enum cap_unit)i;
+		struct rules here = *rules;
 
-		if (!cap)
-			continue;
-		cap->amount += amounts[unit];
-		if (whole && S_ISDIR(item->mode) && unit == CAP_BYTES)
-			cap->known = false;
-		if (cap_is_over(cap))
-			sweeper_expect(l, lifecycle_now_ns(l));
+		/* A cap holds for all below its directory, whatever is set further down. */
+		do
+			note_one(l, &here, unit, amounts[unit],
+				 whole && S_ISDIR(item->mode) && unit == CAP_BYTES);
+		while (rules_above(l, unit, &here));
 	}
 }
 
@@ -275,17 +301,50 @@ static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t 
 	return result;
 }
 
+/* A cap that is over, and how many directories are above its own. */
+struct over {
+	struct cap cap;
+	unsigned depth;
+};
+
+static unsigned depth_of(struct lifecycle *l, uint64_t directory)
+{
+	unsigned depth = 0;
+	struct guard guard;
+
+	while (directory != KEY_ID_ROOT && depth < TREE_DEPTH_MAX &&
+	       !record_get_guard(l->store, directory, &guard)) {
+		directory = guard.at.directory;
+		depth++;
+	}
+	return depth;
+}
+
+static int deepest_first(const void *a, const void *b)
+{
+	const struct over *one = a, *other = b;
+
+	return one->depth < other->depth ? 1 : one->depth > other->depth ? -1 : 0;
+}
+
 int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total)
 {
-	struct cap cap;
+	struct over over[CAPS];
+	size_t count = 0;
 	int result = 0;
 
+	/* The narrowest first: what goes for it may be enough for those around it. */
+	for (size_t i = 0; i < CAPS; i++)
+		if (cap_at(l, i, &over[count].cap)) {
+			over[count].depth = depth_of(l, over[count].cap.directory);
+			count++;
+		}
+	qsort(over, count, sizeof(*over), deepest_first);
 	/*
 	 * Each is looked at once: one that stays over (on hold, open) waits for the next deletion.
 	 */
-	for (size_t i = 0; i < CAPS && *budget && !result; i++)
-		if (cap_at(l, i, &cap))
-			result = cap_enforce_one(l, &cap, budget, total);
+	for (size_t i = 0; i < count && *budget && !result; i++)
+		result = cap_enforce_one(l, &over[i].cap, budget, total);
 	return result;
 }
 

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #define TREE_LOAD_TRIES 16
-#define TREE_DEPTH_MAX 1000000 /* more levels than this are a circle of damaged guards */
 #define TREE_PATH_MAX (1 << 20)
 
 static int tree_load_once(struct store *s, uint64_t directory, struct tree_directory *d)

@@ -59,6 +59,7 @@ int tree_format(struct store *s, uint32_t mode, uint32_t uid, uint32_t gid);
  * tree_put_topology in the same transaction by whoever moves a directory.
  */
 #define TREE_TOPOLOGY "topology" /* in META */
+#define TREE_DEPTH_MAX 1000000 /* more levels than this are a circle of damaged guards */
 /* The heads of lifecycle's own records in META: a format, and kinds apart from those of store/. */
 #define TREE_RECORD_FORMAT 1
 #define TREE_RECORD_TOPOLOGY 32

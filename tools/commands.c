@@ -152,7 +152,7 @@ const struct command command_table[] = {
 		.text = "retention: how long deleted items are kept (30d; 0 = not at all; forever). versions: how many replaced files "
 			"of one name (16). temporary: a name removed so soon by the process that made it leaves nothing (60s). grace: "
 			"how long emptied trash can still be undone (10m). trash_max, trash_max_entries: "
-			"how many bytes, or entries, the trash below may hold (no limit): the oldest go first. low_space: with less "
+			"how many bytes, or entries, the trash below may hold (no limit): the oldest go first; of one set inside another both hold. low_space: with less "
 			"than so many bytes free on the disk below, the oldest go (off; on the mount point only). protect: nothing "
 			"can be deleted. hold: nothing is destroyed. Sizes are bytes, or with K, M, G, T, P.\n"
 			"They are the extended attributes user.ddbfs.NAME of the directory. Only its owner and root may set them; with "

@@ -694,6 +694,56 @@ FIXTURE_TEST(without_a_cap_nothing_is_evicted)
 }
 
 /* With low_space set the sweeper comes each second: what cannot be helped is not measured each time. */
+static void delete_one_by_one(struct fixture *f, uint64_t directory, unsigned count)
+{
+	char name[16];
+
+	make_files(f, directory, count);
+	fixture_pass(f, HOUR);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		fixture_pass(f, 2 * MINUTE);
+		rm(f, directory, name);
+	}
+}
+
+/* Of a cap inside another one both hold: first the narrow one takes its own oldest, then the wide one the oldest of all. */
+FIXTURE_TEST(nested_caps_both_hold)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), sub = make_directory(f, d, "sub");
+
+	set_policy(f, d, "user.ddbfs.trash_max_entries", "6");
+	set_policy(f, sub, "user.ddbfs.trash_max_entries", "4");
+	delete_one_by_one(f, d, 4);
+	delete_one_by_one(f, sub, 5);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, sub, "f0"));
+	for (unsigned i = 1; i < 5; i++)
+		ck_assert(is_shown(f, sub, (char[]){ 'f', (char)('0' + i), 0 }));
+	ck_assert(!is_shown(f, d, "f0") && !is_shown(f, d, "f1"));
+	ck_assert(is_shown(f, d, "f2") && is_shown(f, d, "f3"));
+	ck_assert_int_eq(counter(f, COUNTER_DESTROYED_EVICTED), 3);
+}
+
+/* Nor does a wider one inside, or one that says there is no limit, lift that around it. */
+FIXTURE_TEST(cap_inside_does_not_lift_the_one_around_it)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), sub = make_directory(f, d, "sub");
+
+	set_policy(f, d, "user.ddbfs.trash_max_entries", "3");
+	set_policy(f, sub, "user.ddbfs.trash_max_entries", "0");
+	delete_one_by_one(f, sub, 5);
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, sub), 3);
+	set_policy(f, sub, "user.ddbfs.trash_max_entries", "100");
+	make_file(f, sub, "g", "g");
+	fixture_pass(f, HOUR);
+	rm(f, sub, "g");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, sub), 3);
+	ck_assert(is_shown(f, sub, "g"));
+}
+
 FIXTURE_TEST(cap_that_held_entries_keep_over_is_not_measured_again)
 {
 	struct store_status before, after;
@@ -1011,6 +1061,8 @@ int main(void)
 	tcase_add_test(tcase, write_without_space_takes_what_was_purged_and_nothing_else);
 	tcase_add_test(tcase, write_without_space_takes_the_oldest_by_the_rule);
 	tcase_add_test(tcase, cap_that_held_entries_keep_over_is_not_measured_again);
+	tcase_add_test(tcase, nested_caps_both_hold);
+	tcase_add_test(tcase, cap_inside_does_not_lift_the_one_around_it);
 	tcase_add_test(tcase, without_a_cap_nothing_is_evicted);
 	tcase_add_test(tcase, every_entry_that_is_destroyed_is_remembered_with_its_cause);
 	tcase_add_test(tcase, history_keeps_the_last_and_takes_no_more_space);
