@@ -628,7 +628,8 @@ static int finish(struct undoing *u)
 		result = mark_undone(u);
 		lifecycle_unlock(u->l);
 	} while (store_retry(&retry, &result));
-	return result;
+	/* All is back, and counted. Told that it failed, who calls again would undo the batch before this one. */
+	return u->result->restored && !u->refused ? 0 : result;
 }
 
 static int undo_batch(struct undoing *u)
