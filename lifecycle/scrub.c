@@ -67,7 +67,7 @@ static void load(struct lifecycle *l, struct scrub *s)
 	s->status.found = util_get_le64(p + 16);
 	/* Not a key itself, but where the next one is looked for. */
 	s->at.size = (uint16_t)util_min(value.attrs_size - RECORD_SIZE, (size_t)KEY_MAX);
-	s->at.partition_size = 0;
+	s->at.partition_size = s->at.size;
 	memcpy(s->at.bytes, value.attrs + RECORD_SIZE, s->at.size);
 }
 
