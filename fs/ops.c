@@ -127,13 +127,15 @@ int ops_load(struct fs *fs, struct node *node, bool attributes_only, struct inod
 			inode_release(ret_inode);
 		if (result < 0 && result != -ENOENT)
 			return result;
-		if (ops_moved(fs, node))
+		if (ops_moved(fs, node)) {
+			waited = false;
 			continue;
+		}
 		if (waited || node->lost)
 			break;
 		wait_for_change(fs);
-		waited = true;
-		ops_moved(fs, node);
+		/* Where it moved to, the next change may be under way. */
+		waited = !ops_moved(fs, node);
 	}
 	return -ESTALE;
 }
