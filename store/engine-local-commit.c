@@ -206,6 +206,9 @@ void local_yield(struct engine *engine)
 		if (!is_filled(e))
 			break;
 		r = local_rotation_wait(e, rotations);
+		/* There was nothing in it: what takes the room does not go by waiting. */
+		if (local_rotations(e) == rotations)
+			break;
 	}
 }
 

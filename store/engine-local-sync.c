@@ -229,17 +229,22 @@ uint64_t local_rotations(struct engine_local *e)
 int local_rotation_wait(struct engine_local *e, uint64_t seen)
 {
 	struct local_control *c = &e->control;
-	uint64_t failures;
+	uint64_t failures, mine;
 	int r = 0;
 
 	pthread_mutex_lock(&e->control_lock);
+	mine = ++c->requests;
 	c->requested = true;
 	pthread_cond_signal(&e->wake);
 	failures = c->failures;
-	while (c->rotations == seen && c->failures == failures && !e->error && !c->stop)
+	/* An empty generation is not sealed: then the checkpoint ends, and that is all. */
+	while (c->rotations == seen && c->failures == failures && c->finished < mine && !e->error &&
+	       !c->stop)
 		pthread_cond_wait(&e->done, &e->control_lock);
-	if (c->rotations == seen)
-		r = c->failures != failures ? c->result : -EIO;
+	if (c->rotations == seen && c->failures != failures)
+		r = c->result;
+	else if (c->rotations == seen && c->finished < mine)
+		r = -EIO;
 	pthread_mutex_unlock(&e->control_lock);
 	return e->error ? -EIO : r;
 }

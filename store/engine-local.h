@@ -173,7 +173,7 @@ void local_checkpoint_request(struct engine_local *e);
 int local_checkpoint_wait(struct engine_local *e, bool drain);
 /* Whether somebody asked for a checkpoint since the last one began. */
 bool local_checkpoint_asked(struct engine_local *e);
-/* Waits until the open generation is another than when `seen` was read, or a checkpoint failed. */
+/* Waits until the open generation is another than when `seen` was read, or a checkpoint failed, or had nothing to do. */
 uint64_t local_rotations(struct engine_local *e);
 int local_rotation_wait(struct engine_local *e, uint64_t seen);
 /* The thread is to look at the times again. */
