@@ -135,20 +135,18 @@ static int close_left_open(struct lifecycle *l, const struct batch *open)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	struct recount r = { .l = l, .batch = *open };
-	struct key key;
 	int result = batch_rows(l, open, 0, recount_row, &r);
 
 	if (result < 0)
 		return result;
 	r.batch.last_seq = util_max(r.last_seq, open->seq);
-	if (r.batch.count) {
-		/* Those that came back before the crash were entries too. */
-		r.batch.count += open->restored;
-		transaction_put_batch(&t, &r.batch, open->version);
-	} else {
-		key_batch(open->uid, open->seq, &key);
-		transaction_delete(&t, &key, STORE_IF_VERSION, open->version);
-	}
+	/*
+	 * Those that came back before the crash were entries too. One of which nothing
+	 * is left had at least one, with which its record came: it is told to be gone, as
+	 * one that ended cleanly is, and undo does not take the batch before for it.
+	 */
+	r.batch.count = util_max(r.batch.count + open->restored, UINT64_C(1));
+	transaction_put_batch(&t, &r.batch, open->version);
 	result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
 	return result;
 }

@@ -378,6 +378,25 @@ FIXTURE_TEST(crash_closes_an_open_batch)
 	ck_assert(is_live(f, KEY_ID_ROOT, "b"));
 }
 
+/* As one that ended cleanly: undo does not take the batch before for it. */
+FIXTURE_TEST(crash_keeps_an_open_batch_of_which_nothing_is_left)
+{
+	struct batch batch;
+
+	make_files(f, KEY_ID_ROOT, "ab");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	restore(f, KEY_ID_ROOT, "a", KEY_ID_ROOT, "a");
+	restore(f, KEY_ID_ROOT, "b", KEY_ID_ROOT, "b");
+	fixture_crash(f);
+	ck_assert_uint_eq(count_batches(f), 1);
+	batch = last_batch(f);
+	ck_assert_uint_ne(batch.last_seq, 0);
+	ck_assert_uint_eq(batch.count, 2);
+	ck_assert_uint_eq(batch.restored, 2);
+}
+
 static bool stop_at_once(void *data, uint64_t done, uint64_t total)
 {
 	return done >= 3;
@@ -559,6 +578,7 @@ int main(void)
 	tcase_add_test(tcase, newest_of_a_name_deleted_twice_is_undone);
 	tcase_add_test(tcase, entry_whose_directory_went_later_comes_back_with_it);
 	tcase_add_test(tcase, crash_closes_an_open_batch);
+	tcase_add_test(tcase, crash_keeps_an_open_batch_of_which_nothing_is_left);
 	tcase_add_test(tcase, undo_broken_off_goes_on);
 	tcase_add_test(tcase, undo_broken_off_leaves_the_older_of_a_name_when_it_goes_on);
 	tcase_add_test(tcase, undo_broken_off_renames_no_older_one_when_it_goes_on);

@@ -288,12 +288,17 @@ int model_batch_join(struct model *m, const struct model_actor *a, bool purge)
 void model_recount_open(struct model *m)
 {
 	for (int i = 1; i < m->batches_count; i++) {
-		if (!m->batches[i].open)
+		struct model_batch *b = &m->batches[i];
+		bool had = b->count;
+
+		if (!b->open)
 			continue;
-		m->batches[i].count = m->batches[i].restored;
+		b->count = b->restored;
 		for (int n = 1; n < m->names_count; n++)
-			m->batches[i].count += m->names[n].node && m->names[n].deleted &&
-					       m->names[n].batch == i;
+			b->count += m->names[n].node && m->names[n].deleted && m->names[n].batch == i;
+		/* That it had some is told by its record alone. */
+		if (had && !b->count)
+			b->count = 1;
 	}
 }
 
