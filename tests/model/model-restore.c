@@ -171,7 +171,8 @@ static int restore_entry(struct model *m, const struct model_actor *a, int name,
 {
 	int result = model_is_live_directory(m, directory) ? 0 : -ENOENT;
 
-	if (!result)
+	/* A file is asked for in the one step: over another name of itself nothing is done, nor asked. */
+	if (!result && m->nodes[m->names[name].node].directory)
 		result = check_target(m, a, name, directory, text, flags);
 	if (!result && m->nodes[m->names[name].node].directory) {
 		struct model_standing st = model_stand(m, name);
