@@ -101,8 +101,8 @@ emptied_trash_makes_room() {
 	rm again
 	ddbfs trash empty . >/dev/null
 	: >ahead
-	fallocate -l 100000000 ahead
-	equal 100000000 "$(stat -c %s ahead)" size
+	fallocate -l 60000000 ahead
+	equal 60000000 "$(stat -c %s ahead)" size
 	gone_disk
 }
 
