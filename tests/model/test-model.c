@@ -24,7 +24,7 @@
 
 #define HISTORIES 2000
 #define OPERATIONS 200
-#define RIGHTS_ONE_IN 3
+#define RIGHTS_ONE_IN 2
 #define LOCAL_ONE_IN \
 	25 /* histories on the local store: each kill and remount there is a real one */
 #define SECONDS_MAX 120 /* of one history */
