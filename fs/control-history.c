@@ -121,7 +121,10 @@ static bool is_wanted(const struct history *h, const struct gone *g)
 /* What is asked for by path and name is looked for in what he may know. */
 static bool is_there(const struct history *h, const char *path)
 {
-	return is_below(path, h->below) && (!h->name || !fnmatch(h->name, strrchr(path, '/') + 1, 0));
+	/* Of what lay below something damaged only the name is recorded. */
+	const char *slash = strrchr(path, '/');
+
+	return is_below(path, h->below) && (!h->name || !fnmatch(h->name, slash ? slash + 1 : path, 0));
 }
 
 static bool say_gone(void *data, const struct gone *g)

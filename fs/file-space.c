@@ -64,6 +64,7 @@ struct allocation {
 	int mode;
 	uint64_t offset;
 	uint64_t end;
+	bool beyond; /* more than is free: asked for, not needed yet */
 };
 
 /* The range within the file reads as zeros from now on. */
@@ -87,7 +88,7 @@ static int zero_range(struct edit *e, uint64_t offset, uint64_t end)
 }
 
 /* Whether what the range still lacks would fit now: all that can be promised without reserving. */
-static int check_space(struct namei *n, const struct item *item, const struct allocation *a)
+static int check_space(struct namei *n, const struct item *item, struct allocation *a)
 {
 	uint64_t from = item->flags & ITEM_SPARSE ? a->offset : util_max(a->offset, item->size);
 	struct store_space space;
@@ -98,12 +99,13 @@ static int check_space(struct namei *n, const struct item *item, const struct al
 	result = store_space(n->store, &space);
 	if (result)
 		return result;
-	return a->end - from > space.free_bytes ? -ENOSPC : 0;
+	a->beyond = a->end - from > space.free_bytes;
+	return a->beyond ? -ENOSPC : 0;
 }
 
 static int allocate_step(struct namei *n, struct edit *e, void *data)
 {
-	const struct allocation *a = data;
+	struct allocation *a = data;
 	struct item *item = &e->inode.item;
 	bool zero = a->mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE);
 	bool grow = !(a->mode & FALLOC_FL_KEEP_SIZE) && a->end > item->size;
@@ -147,7 +149,7 @@ static bool allocate_supports(int mode)
 int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id, int mode,
 		  uint64_t offset, uint64_t length)
 {
-	struct allocation a = { mode, offset, offset + length };
+	struct allocation a = { .mode = mode, .offset = offset, .end = offset + length };
 	struct target target;
 	unsigned tries = 0;
 	int result;
@@ -165,7 +167,8 @@ int file_allocate(struct namei *n, const struct file_locator *where, uint64_t id
 			return result;
 		result = edit_run(&target, allocate_step, &a, NULL);
 		target_unlock(&target);
-	} while (namei_made_room(n, result, &tries));
+		/* Nothing of the trash goes for a size that was merely named: whoever writes makes room. */
+	} while (!a.beyond && namei_made_room(n, result, &tries));
 	return result;
 }
 

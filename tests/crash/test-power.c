@@ -429,6 +429,10 @@ int main(void)
 	TCase *t = tcase_create("power");
 
 	tcase_set_timeout(t, 900);
+	if (number("DDBFS_POWER_FIRST", 0) >= shares) {
+		fprintf(stderr, "DDBFS_POWER_FIRST is beyond the last share of DDBFS_POWER_STATES\n");
+		return 2;
+	}
 	tcase_add_loop_test(t, test_share, (int)number("DDBFS_POWER_FIRST", 0), (int)shares);
 	suite_add_tcase(suite, t);
 	return test_main(suite);

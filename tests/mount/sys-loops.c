@@ -249,23 +249,26 @@ int loop_remove_against_create(char **a)
 int loop_look_while_renamed(char **a)
 {
 	static const char *const places[] = { "x/inner", "y/inner", "x/inner" };
-	int missed = 0;
+	int missed = 0, failed = 0;
 	pid_t child = fork();
 
+	if (child < 0)
+		return sys_answer(-1);
 	while (!child)
 		if (rename("a/f", "b/f") || rename("b/f", "a/f"))
 			_exit(errno);
-	for (int i = 0; i < 2 * atoi(a[0]); i++) {
+	for (int i = 0; i < 2 * atoi(a[0]) && !failed; i++) {
 		char seen[64];
 		struct stat st;
 
 		snprintf(seen, sizeof(seen), ".trash/%s", places[i % 2]);
 		missed += stat(seen, &st) != 0;
-		if (rename(places[i % 2], places[i % 2 + 1]))
-			return sys_answer(-1);
+		failed = rename(places[i % 2], places[i % 2 + 1]);
 	}
 	kill(child, SIGKILL);
 	joined(child);
+	if (failed)
+		return sys_answer(-1);
 	printf("%d\n", missed);
 	return 0;
 }
