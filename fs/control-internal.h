@@ -133,6 +133,10 @@ int64_t job_number(const struct job *j, const char *key);
 
 /* Why an entry stays in the trash. */
 const char *job_left_words(int result);
+/* Whether the actor may not know, by now, what is in a directory: others may have moved it since. */
+bool job_is_hidden(struct job *j, uint64_t directory);
+/* What is told of the path of such a thing; malloc'd, NULL: no memory. */
+char *job_hidden_path(const char *path);
 /* What the request's "taken" says; by itself: refuse. */
 enum undo_taken job_undo_taken(const struct job *j);
 const char *job_type_name(uint32_t mode); /* "file", "directory", ... */

@@ -225,19 +225,23 @@ static void restore(struct job *j, const char *path, const struct target *t, uin
 struct rest {
 	struct job *job;
 	const char *path;
+	uint64_t directory;
 	uint64_t left, refused;
+	bool hidden; /* where the entry in hand lies is not the actor's to know any more */
 };
 
 static int may_come_back(void *data, const struct place *at, const struct item *item)
 {
 	struct rest *r = data;
 
+	r->hidden = job_is_hidden(r->job, at->directory);
 	return access_restore(r->job->control->namei, &r->job->actor, at, item, at->directory);
 }
 
 /* What others may not see is counted, and not named. */
 static void say_left(void *data, const char *path, const struct item *item, int result)
 {
+	_cleanup_free_ char *known = NULL;
 	struct rest *r = data;
 	json_t *row;
 
@@ -248,8 +252,9 @@ static void say_left(void *data, const char *path, const struct item *item, int 
 		r->refused++;
 		return;
 	}
+	known = r->hidden ? job_hidden_path(path) : NULL;
 	row = json_pack("{ss}", "error", job_left_words(result));
-	bytes_to_json(row, "path", path);
+	bytes_to_json(row, "path", !r->hidden ? path : known ? known : "/...");
 	job_row(r->job, row);
 }
 
@@ -262,11 +267,18 @@ static bool show_rest(void *data, uint64_t done, uint64_t total)
 
 static void say_rest(struct rest *r, const struct undo_result *undone)
 {
+	_cleanup_free_ char *restored = NULL;
+	struct guard guard;
 	json_t *result = json_pack("{sI sb sb sI}", "items", (json_int_t)undone->restored,
-				   "skipped", false, "swapped", false, "left", (json_int_t)r->left);
+				   "skipped", !undone->restored && r->left, "swapped", false,
+				   "left", (json_int_t)r->left);
 
+	/* The path asked for may lead through a view; what came back is in the live tree. */
+	if (record_get_guard(job_store(r->job), r->directory, &guard) ||
+	    tree_path(job_store(r->job), &guard.at, &restored))
+		restored = NULL;
 	bytes_to_json(result, "path", r->path);
-	bytes_to_json(result, "restored_path", r->path);
+	bytes_to_json(result, "restored_path", restored ? restored : r->path);
 	job_result(r->job, r->refused || undone->missing ? CONTROL_PARTLY : CONTROL_DONE, result);
 }
 
@@ -296,7 +308,7 @@ static void say_rest_failed(struct rest *r, const struct undo_result *undone, in
 static void restore_rest(struct job *j, const char *path, uint64_t directory)
 {
 	const char *taken = json_string_value(json_object_get(j->request, "taken"));
-	struct rest r = { .job = j, .path = path };
+	struct rest r = { .job = j, .path = path, .directory = directory };
 	struct undo_result undone = { 0 };
 	struct undo_options o = {
 		.directory = directory,

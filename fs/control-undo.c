@@ -19,11 +19,18 @@
 
 /* ---- batches --------------------------------------------------------------------- */
 
-/* Whether the actor may not know, by now, what is in a directory: others may have moved it since. */
-static bool is_hidden(struct job *j, uint64_t directory)
+bool job_is_hidden(struct job *j, uint64_t directory)
 {
 	return j->actor.uid != 0 && directory != KEY_ID_NONE &&
 	       access_path(j->control->namei, &j->actor, directory) != 0;
+}
+
+char *job_hidden_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *known;
+
+	return asprintf(&known, "/...%s", slash ? slash : "") < 0 ? NULL : known;
 }
 
 static void set_directory(struct job *j, json_t *row, uint64_t directory)
@@ -31,8 +38,8 @@ static void set_directory(struct job *j, json_t *row, uint64_t directory)
 	_cleanup_free_ char *path = NULL;
 	struct guard guard;
 
-	if (record_get_guard(job_store(j), directory, &guard) || is_hidden(j, guard.at.directory) ||
-	    tree_path(job_store(j), &guard.at, &path))
+	if (record_get_guard(job_store(j), directory, &guard) ||
+	    job_is_hidden(j, guard.at.directory) || tree_path(job_store(j), &guard.at, &path))
 		return;
 	bytes_to_json(row, "directory", path);
 }
@@ -140,15 +147,14 @@ const char *job_left_words(int result)
 static void say_entry(void *data, const char *path, const struct item *item, int result)
 {
 	_cleanup_free_ char *in_way = NULL, *known = NULL;
-	const char *slash = strrchr(path, '/');
 	struct undoing *u = data;
 	json_t *row =
 		json_pack("{sI}", "size", (json_int_t)(item && S_ISREG(item->mode) ? item->size : 0));
 
 	u->entries++;
 	u->refused += result == -EACCES || result == -EPERM;
-	if (u->hidden && asprintf(&known, "/...%s", slash ? slash : "") < 0)
-		known = NULL;
+	if (u->hidden)
+		known = job_hidden_path(path);
 	bytes_to_json(row, "path", !u->hidden ? path : known ? known : "/...");
 	if (result)
 		json_object_set_new(row, "error", json_string(job_left_words(result)));
@@ -170,7 +176,7 @@ static int may_restore(void *data, const struct place *at, const struct item *it
 {
 	struct undoing *u = data;
 
-	u->hidden = is_hidden(u->job, at->directory);
+	u->hidden = job_is_hidden(u->job, at->directory);
 	return access_restore(u->job->control->namei, &u->job->actor, at, item, at->directory);
 }
 

@@ -211,6 +211,21 @@ static int seek(struct fs *fs, struct node *node, uint64_t offset, bool data, ui
 	return seek_dense(fs, node, offset, data, ret_found);
 }
 
+/* The texts of views and of /.ddbfs have no holes. */
+static int seek_control(struct fs *fs, const struct node *node, off_t offset, bool data, uint64_t *ret_found)
+{
+	struct view_control v = { fs->nodes, fs->control, fs->uid, fs->gid, fs->mounted_ns };
+	struct stat st;
+	int result = view_control_stat(&v, node, &st);
+
+	if (result)
+		return result;
+	if (offset >= st.st_size)
+		return -ENXIO;
+	*ret_found = (uint64_t)(data ? offset : st.st_size);
+	return 0;
+}
+
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
@@ -221,8 +236,10 @@ void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct 
 	OPS_TRY(req, fs->options->writeback ? -ENOSYS : 0);
 	OPS_TRY(req, whence == SEEK_DATA_WHENCE || whence == SEEK_HOLE_WHENCE ? 0 : -EINVAL);
 	OPS_TRY(req, ops_file(fs, ino, false, &node));
-	OPS_TRY(req, ops_is_control(&node) ? -ENXIO : 0);
-	OPS_TRY(req, seek(fs, &node, (uint64_t)offset, whence == SEEK_DATA_WHENCE, &found));
+	if (ops_is_control(&node))
+		OPS_TRY(req, seek_control(fs, &node, offset, whence == SEEK_DATA_WHENCE, &found));
+	else
+		OPS_TRY(req, seek(fs, &node, (uint64_t)offset, whence == SEEK_DATA_WHENCE, &found));
 	fuse_reply_lseek(req, (off_t)found);
 }
 

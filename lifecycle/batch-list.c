@@ -135,17 +135,21 @@ static int close_left_open(struct lifecycle *l, const struct batch *open)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	struct recount r = { .l = l, .batch = *open };
-	int result = batch_rows(l, open, 0, recount_row, &r);
+	int result;
 
+	r.batch.count = r.batch.bytes = 0;
+	result = batch_rows(l, open, 0, recount_row, &r);
 	if (result < 0)
 		return result;
 	r.batch.last_seq = util_max(r.last_seq, open->seq);
 	/*
-	 * Those that came back before the crash were entries too. One of which nothing
-	 * is left had at least one, with which its record came: it is told to be gone, as
-	 * one that ended cleanly is, and undo does not take the batch before for it.
+	 * Those that came back before the crash were entries too, and when one did it was
+	 * noted how many there were; the first came with the record. So one of which
+	 * nothing is left is told to be gone, as one that ended cleanly is, and undo does
+	 * not take the batch before for it.
 	 */
 	r.batch.count = util_max(r.batch.count + open->restored, UINT64_C(1));
+	r.batch.count = util_max(r.batch.count, open->count);
 	transaction_put_batch(&t, &r.batch, open->version);
 	result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
 	return result;

@@ -198,6 +198,10 @@ int batch_add_restored(struct lifecycle *l, struct transaction *t, uint32_t uid,
 	if (result)
 		return result == STORE_ABSENT ? 0 : result;
 	batch.restored += count;
+	/* After a crash no more is known of an open one than its record and what is left. */
+	for (const struct open_batch *b = l->batches; b && !batch.last_seq; b = b->next)
+		if (b->record.seq == seq)
+			batch.count = b->record.count;
 	transaction_put_batch(t, &batch, batch.version);
 	return 0;
 }

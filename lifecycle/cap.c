@@ -81,6 +81,8 @@ static bool rules_above(struct lifecycle *l, enum cap_unit unit, struct rules *r
 	       !rules_load(l, guard.at.directory, rules);
 }
 
+#define NESTED 8 /* caps around an entry that are looked after */
+
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole)
 {
 	uint64_t amounts[CAP_UNITS] = {
@@ -90,12 +92,13 @@ void cap_note(struct lifecycle *l, const struct rules *rules, const struct item 
 	for (unsigned i = 0; i < CAP_UNITS; i++) {
 		enum cap_unit unit = (enum cap_unit)i;
 		struct rules here = *rules;
+		unsigned nested = 0;
 
 		/* A cap holds for all below its directory, whatever is set further down. */
 		do
 			note_one(l, &here, unit, amounts[unit],
 				 whole && S_ISDIR(item->mode) && unit == CAP_BYTES);
-		while (rules_above(l, unit, &here));
+		while (++nested < NESTED && rules_above(l, unit, &here));
 	}
 }
 

@@ -255,7 +255,7 @@ static uint64_t id_of_key(const struct key *key)
 	return STUB_ID | (hash & (STUB_ID - 1));
 }
 
-int damaged_stub(struct store *s, const struct damaged *d, struct item *ret_item)
+int damaged_stand_in(struct store *s, const struct damaged *d, struct item *ret_item)
 {
 	struct item item = {
 		.id = d->directory ? d->directory : id_of_key(&d->key),

@@ -51,7 +51,7 @@ int damaged_load_row(struct store *s, const struct store_row *row, struct damage
  * file of one byte that nobody may read and reading which is an error (an empty
  * one would be archived as if it were whole). Its id is made of its key.
  */
-int damaged_stub(struct store *s, const struct damaged *d, struct item *ret_item);
+int damaged_stand_in(struct store *s, const struct damaged *d, struct item *ret_item);
 
 /*
  * Gives a directory whose own record cannot be read a new one: with its id, its

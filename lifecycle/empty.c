@@ -112,7 +112,7 @@ static int empty_damaged(struct emptier *e, const struct key *key)
 	int result = damaged_load(e->l->store, key, &d);
 
 	if (!result)
-		result = damaged_stub(e->l->store, &d, &item);
+		result = damaged_stand_in(e->l->store, &d, &item);
 	if (result)
 		return result == STORE_ABSENT ? 0 : result;
 	if (e->options->directory != KEY_ID_ROOT) {

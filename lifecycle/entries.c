@@ -202,7 +202,7 @@ static int entry_damaged(struct lifecycle *l, const struct container *around,
 	*e = (struct entry){ .at = d->at, .damaged = true };
 	e->expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
 	snprintf(e->shown, sizeof(e->shown), "%s", shown);
-	r = damaged_stub(lifecycle_store(l), d, &e->item);
+	r = damaged_stand_in(lifecycle_store(l), d, &e->item);
 	return r ? r : around->visible ? 0 : STORE_ABSENT;
 }
 

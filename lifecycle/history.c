@@ -185,8 +185,10 @@ void history_prepare(struct lifecycle *l)
 {
 	uint64_t highest = 0;
 
-	if (l->history_known || each_record(l, take_highest, &highest))
+	if (l->history_known)
 		return;
+	/* What cannot be read gives its slots up, here as there. */
+	each_record(l, take_highest, &highest);
 	lifecycle_lock(l);
 	l->history_number = util_max(l->history_number, highest);
 	l->history_known = true;

@@ -423,6 +423,14 @@ void history_add(struct lifecycle *l, struct transaction *t, const struct place 
 /* As lifecycle_purge, with a grace of its own; < 0: that of the policy. The lock is not held. */
 int purge_entry(struct lifecycle *l, const struct actor *actor, const struct place *at,
 		bool recursive, int64_t grace_ns);
+/*
+ * A purged entry is in the trash again, as if nobody had purged it; one of the
+ * entries of the purge's batch (0: it is not known) has come back. What expired
+ * meanwhile is kept until held_until_ns; 0: it is -ENOENT, as what is not purged.
+ * One attempt, with the lock held: 0, STORE_CONFLICT, negative errno.
+ */
+int purge_take_back(struct lifecycle *l, const struct place *at, int64_t held_until_ns,
+		    uint32_t uid, uint64_t batch);
 
 /* ---- restore.c, restore-tree.c, restore-origin.c ------------------------------------ */
 

@@ -309,7 +309,8 @@ struct undo_options {
 	uint64_t batch;
 	/*
 	 * Only what was deleted in or below this directory; without a batch: of the last
-	 * deletion, whoever's, of which a part is back already. 0 = everywhere.
+	 * deletion, whoever's, of which a part is back already and more may come back by
+	 * `allowed`; if only that forbids it, its answer. 0 = everywhere.
 	 */
 	uint64_t directory;
 	enum undo_taken taken;

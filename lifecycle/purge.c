@@ -215,6 +215,35 @@ int purge_entry(struct lifecycle *l, const struct actor *actor, const struct pla
 	return result == REMOVE_AGAIN ? -EBADMSG : result;
 }
 
+int purge_take_back(struct lifecycle *l, const struct place *at, int64_t held_until_ns,
+		    uint32_t uid, uint64_t batch)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct deletion d;
+	struct rules rules;
+	struct item item;
+	int result = record_get_item(l->store, at, false, &value, &item);
+	bool expired;
+
+	if (result)
+		return result == STORE_ABSENT ? -ENOENT : result;
+	d = item.deletion;
+	expired = d.expires_ns <= lifecycle_now_ns(l);
+	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED || (expired && !held_until_ns))
+		return -ENOENT;
+	d.flags &= ~DELETION_PURGED;
+	d.destroy_ns = expired ? held_until_ns : d.expires_ns;
+	deletion_change(l, &t, at, &item, &d, d.batch);
+	result = batch_add_restored(l, &t, uid, batch, 1);
+	if (!result)
+		result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
+	/* It counts again. */
+	if (!result && !rules_load(l, at->directory, &rules))
+		cap_note(l, &rules, &item, true);
+	return result;
+}
+
 int lifecycle_purge(struct lifecycle *l, const struct actor *actor, const struct place *at, bool recursive)
 {
 	return purge_entry(l, actor, at, recursive, -1);

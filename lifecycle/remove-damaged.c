@@ -72,7 +72,7 @@ int lifecycle_damaged_at(struct lifecycle *l, const struct place *at, struct pla
 	key_item(store_codec(l->store), at, &key);
 	result = damaged_load(l->store, &key, &d);
 	if (!result) {
-		result = damaged_stub(l->store, &d, ret_item);
+		result = damaged_stand_in(l->store, &d, ret_item);
 		*ret_at = d.at;
 		return result;
 	}

@@ -23,7 +23,7 @@ struct sweep {
 	struct destroyed total;
 	struct step step;
 	struct destroyed step_total;
-	bool busy; /* something due is open */
+	bool busy; /* something due is open, or waits for another row */
 	bool damaged; /* something due cannot be read, or what is above it */
 	/* What a step of files cannot do, to be destroyed without the lock. */
 	bool pending;
@@ -79,27 +79,6 @@ static bool find_purger(void *data, const struct batch *batch)
 	return p->found;
 }
 
-static int lapse_once(struct sweep *w, const struct place *at)
-{
-	_cleanup_(transaction_release) struct transaction t = { 0 };
-	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct deletion d;
-	struct item item;
-	int result = record_get_item(w->l->store, at, false, &value, &item);
-
-	if (result)
-		return result == STORE_ABSENT ? 0 : result;
-	d = item.deletion;
-	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED)
-		return 0;
-	d.flags &= ~DELETION_PURGED;
-	d.destroy_ns = d.expires_ns > w->now_ns ? d.expires_ns : time_add(w->now_ns, HOLD_AGAIN_NS);
-	deletion_change(w->l, &t, at, &item, &d, d.batch);
-	if (w->purger.found)
-		result = batch_add_restored(w->l, &t, w->purger.uid, w->purger.batch, 1);
-	return result ? result : tree_commit(&t, w->l->store, STORE_RELEASING, NULL);
-}
-
 /*
  * The grace of a purge is over, but by now a hold forbids what it was for: the
  * entry is in the trash again, as if nobody had purged it, and stays as long as
@@ -112,18 +91,21 @@ static int lapse(struct sweep *w, const struct place *at, uint64_t purge)
 
 	/* Who purged is not in the row. */
 	if (w->purger.batch != purge) {
-		w->purger = (struct purger){ .batch = purge };
-		result = lifecycle_batches(w->l, UINT32_MAX, find_purger, &w->purger);
+		struct purger p = { .batch = purge };
+
+		result = lifecycle_batches(w->l, UINT32_MAX, find_purger, &p);
+		if (result)
+			return result;
+		w->purger = p;
 	}
-	if (result)
-		return result;
 	w->budget -= w->budget > 0;
 	do {
 		lifecycle_lock_background(w->l);
-		result = lapse_once(w, at);
+		result = purge_take_back(w->l, at, time_add(w->now_ns, HOLD_AGAIN_NS),
+					 w->purger.uid, w->purger.found ? purge : 0);
 		lifecycle_unlock(w->l);
 	} while (store_retry(&retry, &result));
-	return result;
+	return result == -ENOENT ? 0 : result;
 }
 
 /* What cannot be read is check's to name; everything else goes on. */
@@ -218,6 +200,11 @@ static int sweep_item(struct sweep *w, const struct place *at, const struct item
 		if (result <= 0)
 			return result ? result : add_file(w, at, item);
 	}
+	/* Which purge it was stands in the top's own row, which is due too. */
+	if (!itself && st.deletion.flags & DELETION_PURGED && !(st.deletion.flags & DELETION_DOOMED)) {
+		w->busy = true;
+		return 0;
+	}
 	w->pending = true;
 	w->top = st.top;
 	w->deletion = st.deletion;
@@ -292,11 +279,14 @@ static void read_ahead(struct sweep *w, const struct store_row *rows, size_t cou
 static int sweep_rows(struct sweep *w, const struct store_page *page, size_t *at, struct key *after)
 {
 	size_t end = util_min(page->count, *at + SWEEP_ROWS);
+	size_t first = *at;
 	int result = 0, flushed;
 
 	read_ahead(w, page->rows + *at, end - *at);
 	lifecycle_lock_background(w->l);
-	for (; *at < end && !result && !w->pending && w->budget && !lifecycle_hold_is_over(w->l); ++*at) {
+	for (; *at < end && !result && !w->pending && w->budget &&
+	       (*at == first || !lifecycle_hold_is_over(w->l));
+	     ++*at) {
 		result = key_from_bytes(store_codec(w->l->store), page->rows[*at].key,
 					page->rows[*at].key_size, after);
 		if (!result)
@@ -362,6 +352,7 @@ static int next_due(struct lifecycle *l, int64_t after_ns, int64_t *ret_due_ns)
 static int sweep_due(struct sweep *w)
 {
 	struct store_retry retry = { 0 };
+	uint64_t left = w->budget;
 	struct key after;
 	bool started = false, more = true;
 	int result = 0;
@@ -373,7 +364,9 @@ static int sweep_due(struct sweep *w)
 			started = false;
 			more = true;
 			result = 0;
-		} else if (!result) {
+		} else if (!result && w->budget != left) {
+			/* Only what was dealt with counts: rows that stay are read again after each conflict. */
+			left = w->budget;
 			retry.tries = 0;
 		}
 	}

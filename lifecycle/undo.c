@@ -47,6 +47,7 @@ struct batch_choice {
 	struct undoing *u;
 	const struct batch *candidate;
 	uint64_t stays; /* entries of it that are there, and stay on purpose */
+	int refusal; /* of what is below the directory, but not the actor's to bring back */
 	bool same_session;
 	bool found;
 	struct batch batch;
@@ -76,6 +77,20 @@ static int is_usable(struct undoing *u, const struct batch *batch, const struct 
 	return result ? result : st.visible || st.pinned;
 }
 
+/* Looking through a large batch may be broken off as restoring it may. */
+static int undo_look(struct undoing *u)
+{
+	return u->o->progress && u->o->progress(u->o->data, u->done, u->rows) ? -EINTR : 0;
+}
+
+/* Of a directory: whether it is below. 1, 0, negative errno. */
+static int is_asked_for(struct undoing *u, const struct place *at)
+{
+	int result = u->o->directory ? undo_look(u) : 1;
+
+	return result ? result : tree_is_below(u->l->store, at->directory, u->o->directory, NULL);
+}
+
 static bool usable_row(void *data, uint64_t seq, const struct trash_row *row)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
@@ -85,12 +100,19 @@ static bool usable_row(void *data, uint64_t seq, const struct trash_row *row)
 	struct item item;
 	int result = standing_row_item(u->l, &row->key, true, &at, &value, &item);
 
-	if (!result)
-		result = is_usable(u, c->candidate, &at, &item);
-	c->stays += result == 0 && item.deletion.cause == ITEM_REMOVED && item.deletion.replaced_by;
-	if (result == 1 && u->o->directory)
-		result = tree_is_below(u->l->store, at.directory, u->o->directory, NULL);
 	/* What is damaged, or gone meanwhile, does not come back. */
+	if (result == STORE_ABSENT)
+		return false;
+	if (!result)
+		result = is_asked_for(u, &at);
+	if (result == 1)
+		result = is_usable(u, c->candidate, &at, &item);
+	/* A batch of others is chosen only by who may bring something of it back. */
+	if (result == 1 && u->o->directory && u->o->allowed) {
+		c->refusal = u->o->allowed(u->o->data, &at, &item);
+		result = !c->refusal;
+	}
+	c->stays += result == 0 && item.deletion.cause == ITEM_REMOVED && item.deletion.replaced_by;
 	c->result = result < 0 && result != -EBADMSG && result != -ENOENT ? result : 0;
 	return c->result || result == 1;
 }
@@ -160,8 +182,10 @@ static int choose_batch(struct undoing *u)
 		if (!result && !c.found)
 			result = find_batch(u, u->actor->uid, false, &c);
 	}
-	if (result || !c.found)
-		return result ? result : -ENOENT;
+	if (!result && !c.found)
+		result = c.refusal ? c.refusal : -ENOENT;
+	if (result)
+		return result;
 	/* What is deleted from now on is another batch. */
 	lifecycle_lock(u->l);
 	result = batch_close_id(u->l, c.batch.seq);
@@ -264,12 +288,6 @@ static int find_resident(struct undoing *u, const struct place *at, const struct
 	if (!result)
 		*ret_id = resident.id;
 	return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
-}
-
-/* Looking through a large batch may be broken off as restoring it may. */
-static int undo_look(struct undoing *u)
-{
-	return u->o->progress && u->o->progress(u->o->data, u->done, u->rows) ? -EINTR : 0;
 }
 
 static bool collect_row(void *data, uint64_t seq, const struct trash_row *row)
@@ -458,27 +476,6 @@ static int undo_removal(struct undoing *u, const struct top_item *top)
 	return result;
 }
 
-static int unpurge_once(struct undoing *u, const struct place *at)
-{
-	_cleanup_(transaction_release) struct transaction t = { 0 };
-	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct deletion d;
-	struct item item;
-	int result = record_get_item(u->l->store, at, false, &value, &item);
-
-	if (result)
-		return result == STORE_ABSENT ? -ENOENT : result;
-	d = item.deletion;
-	if (!(d.flags & DELETION_PURGED) || d.flags & DELETION_DOOMED ||
-	    d.expires_ns <= lifecycle_now_ns(u->l))
-		return -ENOENT;
-	d.flags &= ~DELETION_PURGED;
-	d.destroy_ns = d.expires_ns;
-	deletion_change(u->l, &t, at, &item, &d, d.batch);
-	result = batch_add_restored(u->l, &t, u->batch.uid, u->batch.seq, 1);
-	return result ? result : tree_commit(&t, u->l->store, STORE_RELEASING, NULL);
-}
-
 static int undo_purge(struct undoing *u, const struct top_item *top)
 {
 	struct store_retry retry = { 0 };
@@ -486,7 +483,7 @@ static int undo_purge(struct undoing *u, const struct top_item *top)
 
 	do {
 		lifecycle_lock_background(u->l);
-		result = unpurge_once(u, &top->at);
+		result = purge_take_back(u->l, &top->at, 0, u->batch.uid, u->batch.seq);
 		lifecycle_unlock(u->l);
 	} while (store_retry(&retry, &result));
 	if (result)
@@ -527,13 +524,15 @@ static int leave_once(struct undoing *u, const struct undo_top *undo_top)
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	struct top_item top = { 0 };
 	struct deletion d;
+	bool may;
 	int result = load_top(u, undo_top->seq, &top);
 
 	if (result)
 		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
 	d = top.item.deletion;
+	may = !u->o->allowed || !u->o->allowed(u->o->data, &top.at, &top.item);
 	/* What was purged stays anyway, and its row in EXP is the purge's. */
-	if (d.cause == ITEM_REMOVED && !d.replaced_by && !(d.flags & DELETION_PURGED)) {
+	if (may && d.cause == ITEM_REMOVED && !d.replaced_by && !(d.flags & DELETION_PURGED)) {
 		store_value_release(&top.value);
 		/* With its content, which is put again. */
 		result = record_get_item(u->l->store, &top.at, false, &top.value, &top.item);

@@ -167,6 +167,68 @@ FIXTURE_TEST(rest_of_a_directory_comes_back_of_the_batch_that_a_part_is_of)
 	ck_assert(is_live(f, KEY_ID_ROOT, "y"));
 }
 
+static int refuse_all(void *data, const struct place *at, const struct item *item)
+{
+	return -EACCES;
+}
+
+/* Who may bring nothing of it back changes nothing about it: it goes on, and what stays of it is not decided. */
+FIXTURE_TEST(rest_of_a_directory_is_left_alone_by_who_may_not)
+{
+	struct undo_result result;
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct undo_options options = { .directory = d, .allowed = refuse_all };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct place older;
+	struct item item;
+
+	make_files(f, d, "abx");
+	fixture_pass(f, HOUR);
+	rm(f, d, "a");
+	rm(f, d, "x");
+	older = shown_place(f, d, "x");
+	make_file(f, d, "x", "newer");
+	f->actor.pid = 4711; /* another process of the group: it is no temporary name */
+	rm(f, d, "x");
+	restore(f, d, "a", d, "a");
+	ck_assert_int_eq(FIXTURE_TRY(f, lifecycle_undo(f->life, &f->actor, &options, &result)), -EACCES);
+	rm(f, d, "b");
+	ck_assert_uint_eq(count_batches(f), 1);
+	ck_assert_int_eq(record_get_item(f->store, &older, true, &value, &item), 0);
+	ck_assert_uint_eq(item.deletion.replaced_by, 0);
+}
+
+FIXTURE_TEST(purge_of_what_is_gone_is_passed)
+{
+	_cleanup_(transaction_release) struct transaction t = { 0 };
+	_cleanup_(store_value_release) struct store_value value = { 0 };
+	struct undo_options options = { 0 };
+	struct undo_result result;
+	struct place at;
+	struct item item;
+
+	if (f->fault != FAULT_NONE)
+		return;
+	make_files(f, KEY_ID_ROOT, "ab");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "b");
+	at = shown_place(f, KEY_ID_ROOT, "b");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, true));
+	fixture_pass(f, MINUTE);
+	/* Its item goes between the reading of its row and its own. */
+	ck_assert_int_eq(record_get_item(f->store, &at, false, &value, &item), 0);
+	transaction_delete_item(&t, f->store, &at, item.version);
+	ck_assert_int_eq(tree_commit(&t, f->store, STORE_RELEASING, NULL), 0);
+	ck_ok(f, lifecycle_undo(f->life, &f->actor, &options, &result));
+	ck_assert(!result.batch.purge);
+	transaction_release(&t);
+	t = (struct transaction){ 0 };
+	transaction_put_item(&t, f->store, &at, &item, 0);
+	ck_assert_int_eq(tree_commit(&t, f->store, STORE_GROWING, NULL), 0);
+}
+
 FIXTURE_TEST(undo_moves_nothing_when_a_name_is_taken)
 {
 	struct undo_options options = { 0 };
@@ -397,6 +459,34 @@ FIXTURE_TEST(crash_keeps_an_open_batch_of_which_nothing_is_left)
 	ck_assert_uint_eq(batch.restored, 2);
 }
 
+static bool take_removal(void *data, const struct batch *batch)
+{
+	*(struct batch *)data = *batch;
+	return !batch->purge;
+}
+
+/* Some came back, and the rest was destroyed: it is not taken for all back. */
+FIXTURE_TEST(crash_remembers_how_many_an_open_batch_had)
+{
+	struct place at;
+	struct batch batch;
+
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.grace", "0");
+	make_files(f, KEY_ID_ROOT, "abc");
+	fixture_pass(f, HOUR);
+	for (const char *name = "abc"; *name; name++)
+		rm(f, KEY_ID_ROOT, (char[]){ *name, 0 });
+	restore(f, KEY_ID_ROOT, "a", KEY_ID_ROOT, "a");
+	for (const char *name = "bc"; *name; name++) {
+		at = shown_place(f, KEY_ID_ROOT, (char[]){ *name, 0 });
+		ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, true));
+	}
+	fixture_crash(f);
+	ck_ok(f, lifecycle_batches(f->life, UINT32_MAX, take_removal, &batch));
+	ck_assert_uint_eq(batch.count, 3);
+	ck_assert_uint_eq(batch.restored, 1);
+}
+
 static bool stop_at_once(void *data, uint64_t done, uint64_t total)
 {
 	return done >= 3;
@@ -579,6 +669,9 @@ int main(void)
 	tcase_add_test(tcase, entry_whose_directory_went_later_comes_back_with_it);
 	tcase_add_test(tcase, crash_closes_an_open_batch);
 	tcase_add_test(tcase, crash_keeps_an_open_batch_of_which_nothing_is_left);
+	tcase_add_test(tcase, crash_remembers_how_many_an_open_batch_had);
+	tcase_add_test(tcase, rest_of_a_directory_is_left_alone_by_who_may_not);
+	tcase_add_test(tcase, purge_of_what_is_gone_is_passed);
 	tcase_add_test(tcase, undo_broken_off_goes_on);
 	tcase_add_test(tcase, undo_broken_off_leaves_the_older_of_a_name_when_it_goes_on);
 	tcase_add_test(tcase, undo_broken_off_renames_no_older_one_when_it_goes_on);

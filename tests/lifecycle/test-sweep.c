@@ -236,6 +236,41 @@ FIXTURE_TEST(purge_overtaken_by_a_hold_lapses)
 	ck_assert(is_live(f, d, "inside"));
 }
 
+static bool take_removal(void *data, const struct batch *batch)
+{
+	*(struct batch *)data = *batch;
+	return !batch->purge;
+}
+
+/* What went with it is due at the same instant, and comes first. */
+FIXTURE_TEST(purge_that_lapses_is_told_from_its_removal)
+{
+	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
+	struct batch removal, purge;
+	struct place at;
+
+	make_file(f, d, "inside", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.retention", "1h");
+	fixture_pass(f, HOUR);
+	rm_rf(f, KEY_ID_ROOT, "d");
+	fixture_pass(f, 55 * MINUTE);
+	at = shown_place(f, KEY_ID_ROOT, "d");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, true));
+	fixture_pass(f, 7 * MINUTE);
+	sweep(f, NULL);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.hold", "yes");
+	fixture_pass(f, 5 * MINUTE);
+	sweep(f, NULL);
+	fixture_pass(f, MINUTE);
+	sweep(f, NULL);
+	ck_ok(f, lifecycle_batches(f->life, UINT32_MAX, take_removal, &removal));
+	ck_assert_uint_eq(removal.restored, 0);
+	purge = last_batch(f);
+	ck_assert(purge.purge);
+	ck_assert_uint_eq(purge.restored, 1);
+	ck_assert_uint_eq(count_deleted(f, d), 1);
+}
+
 FIXTURE_TEST(hold_that_ends_lets_go)
 {
 	make_file(f, KEY_ID_ROOT, "f", "x");
@@ -1045,6 +1080,7 @@ int main(void)
 	tcase_add_test(tcase, hold_keeps_everything_below);
 	tcase_add_test(tcase, purge_overtaken_by_a_hold_lapses);
 	tcase_add_test(tcase, hold_that_ends_lets_go);
+	tcase_add_test(tcase, purge_that_lapses_is_told_from_its_removal);
 	tcase_add_test(tcase, purged_entry_is_hidden_and_goes_after_its_grace);
 	tcase_add_test(tcase, purge_of_a_directory_that_shows_something_needs_recursion);
 	tcase_add_test(tcase, undone_purge_is_not_destroyed_by_what_was_decided_before);

@@ -534,7 +534,7 @@ static int undone(struct model *m, int batch, bool dry, const struct model_undon
 }
 
 /* What went with a directory in which its name is live by now stays, and says why. */
-static void note_resident(struct model *m, int batch, int name)
+static void note_resident(struct model *m, const struct model_actor *a, int batch, int name)
 {
 	struct model_name *n = &m->names[name];
 	int live;
@@ -543,7 +543,7 @@ static void note_resident(struct model *m, int batch, int name)
 	    n->purged || n->replaced_by || model_stand(m, name).top == name)
 		return;
 	live = model_find(m, n->directory, n->text);
-	if (live)
+	if (live && !allowed(m, a, name))
 		n->replaced_by = m->nodes[m->names[live].node].id;
 }
 
@@ -565,10 +565,10 @@ int model_undo(struct model *m, const struct model_actor *a, int batch, enum mod
 		    model_stand(m, tops[i].name).visible && is_taken(m, tops[i].name))
 			return -EEXIST;
 	for (int n = 1; n < m->names_count && !dry; n++)
-		note_resident(m, batch, n);
+		note_resident(m, a, batch, n);
 	for (int i = 0; i < count && !dry; i++)
 		if (tops[i].newer && m->names[tops[i].name].cause == MODEL_REMOVED &&
-		    !m->names[tops[i].name].purged)
+		    !m->names[tops[i].name].purged && !allowed(m, a, tops[i].name))
 			m->names[tops[i].name].replaced_by = tops[i].newer;
 	for (int i = 0; i < count; i++) {
 		const struct model_name *n = &m->names[tops[i].name];

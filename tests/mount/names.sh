@@ -161,6 +161,8 @@ backups_leave_it_out() {
 		equal regular "$(stat -c %F $t/CACHEDIR.TAG | cut -d' ' -f1)" 'type'
 		equal "$(wc -c <$t/CACHEDIR.TAG)" "$(stat -c %s $t/CACHEDIR.TAG)" 'size'
 	done
+	# Whoever copies with holes copies it whole.
+	equal 0 "$("$sys" seek .trash/CACHEDIR.TAG data 0)" 'its data'
 	gives ENOENT stat CACHEDIR.TAG
 	gives ENOENT stat .trash/sub/CACHEDIR.TAG
 	lists .trash f sub
