@@ -15,6 +15,7 @@
 #include "tools/print.h"
 
 #define KILLED_MS 1000
+#define REAPED_MS 10
 
 struct watch {
 	const struct arguments *arguments;
@@ -35,21 +36,6 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Ends as the child ended, also by a signal: a shell tells the two apart. */
-static void __attribute__((noreturn)) end_alike(const struct watch *w)
-{
-	int status = 0;
-
-	while (waitpid(w->child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!WIFSIGNALED(status))
-		_exit(WEXITSTATUS(status));
-	interrupt_unblock();
-	signal(WTERMSIG(status), SIG_DFL);
-	raise(WTERMSIG(status));
-	_exit(EXIT_FAILED);
-}
-
 /* The child is told to end; one that cannot is init's. */
 static void __attribute__((noreturn)) give_up(const struct watch *w)
 {
@@ -66,6 +52,34 @@ static void __attribute__((noreturn)) give_up(const struct watch *w)
 	_exit(cmd_fail(w->arguments, EXIT_FAILED,
 		       "%s: the daemon does not answer within %d s: try again later, or give it up with 'ddbfs umount --force-unmount'",
 		       quoted, WATCH_FIRST_SECONDS));
+}
+
+/* Its files are closed one after the other, and closing one of a daemon that hangs may take for ever. */
+static bool is_reaped(const struct watch *w, int *ret_status)
+{
+	for (int ms = 0; ms < KILLED_MS; ms += REAPED_MS) {
+		if (waitpid(w->child, ret_status, WNOHANG) > 0)
+			return true;
+		poll(NULL, 0, REAPED_MS);
+	}
+	return false;
+}
+
+/* Ends as the child ended, also by a signal: a shell tells the two apart. */
+static void __attribute__((noreturn)) end_alike(const struct watch *w)
+{
+	int status = 0;
+
+	if (w->signals && !is_reaped(w, &status))
+		give_up(w);
+	while (!w->signals && waitpid(w->child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFSIGNALED(status))
+		_exit(WEXITSTATUS(status));
+	interrupt_unblock();
+	signal(WTERMSIG(status), SIG_DFL);
+	raise(WTERMSIG(status));
+	_exit(EXIT_FAILED);
 }
 
 /* From a terminal the child has it too; that does no harm. A second one is impatience. */
