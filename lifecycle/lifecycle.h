@@ -146,6 +146,7 @@ struct removal {
 	void *batch; /* private */
 	uint64_t due_batch; /* private: of the row in EXP, if not deletion.batch */
 	bool whole; /* private: a directory goes with what is in it */
+	int64_t until_ns; /* private: of a directory, until when anything deleted in it, or below, is kept */
 };
 int lifecycle_removal_prepare(struct lifecycle *l, struct removal *r, const struct actor *actor,
 			      enum item_cause cause, uint64_t replaced_by,

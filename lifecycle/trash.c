@@ -19,7 +19,6 @@
 /* What a directory brings with it: its guard, and until when what is deleted in it is kept. */
 static int prepare_directory(struct lifecycle *l, struct removal *r, bool whole, struct policy *policy)
 {
-	struct item_directory *d = &r->victim.directory;
 	struct key_range range;
 	struct rules rules;
 	int result = record_get_guard(l->store, r->victim.id, &r->guard);
@@ -36,7 +35,9 @@ static int prepare_directory(struct lifecycle *l, struct removal *r, bool whole,
 	if (rules.policy.protect)
 		return -EPERM;
 	*policy = rules.policy;
-	return whole ? outgoing_until(l, r->victim.id, &d->trash_until_ns) : 0;
+	/* Not noted in the directory: what is live below may leave it before it is deleted again. */
+	r->until_ns = r->victim.directory.trash_until_ns;
+	return whole ? outgoing_until(l, r->victim.id, &r->until_ns) : 0;
 }
 
 /*
@@ -64,7 +65,7 @@ static void removal_set_times(struct removal *r, const struct policy *policy)
 
 	d->expires_ns = at_once ? r->now_ns : time_add(r->now_ns, policy->retention_ns);
 	if (S_ISDIR(r->victim.mode))
-		d->expires_ns = util_max(d->expires_ns, r->victim.directory.trash_until_ns);
+		d->expires_ns = util_max(d->expires_ns, r->until_ns);
 	d->destroy_ns = d->expires_ns;
 }
 

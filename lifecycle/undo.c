@@ -398,19 +398,23 @@ static void tell(struct undoing *u, const struct place *at, const struct item *i
 	u->o->entry(u->o->data, path, item, result);
 }
 
-/* -EEXIST: what it would come back to is taken; -ENOENT: expired, purged. */
-static int check_top(struct undoing *u, const struct top_item *top)
+/* -ENOENT: expired, purged. */
+static int check_shown(struct undoing *u, const struct top_item *top)
+{
+	struct standing st;
+	int result = standing_load(u->l, &top->at, &top->item, &st);
+
+	return result || st.visible || st.pinned ? result : -ENOENT;
+}
+
+/* -EEXIST: what it would come back to is taken. */
+static int check_name(struct undoing *u, const struct top_item *top)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
 	struct place live = { .directory = top->at.directory, .state = KEY_ACT };
-	struct standing st;
 	struct item item;
-	int result = standing_load(u->l, &top->at, &top->item, &st);
+	int result;
 
-	if (result)
-		return result;
-	if (!st.visible && !st.pinned)
-		return -ENOENT;
 	if (u->o->taken != UNDO_REFUSE && u->o->taken != UNDO_SKIP)
 		return 0;
 	memcpy(live.name, top->at.name, sizeof(live.name));
@@ -504,10 +508,13 @@ enum pass {
 
 static int pass_top(struct undoing *u, enum pass pass, const struct top_item *top)
 {
-	int result = u->o->allowed ? u->o->allowed(u->o->data, &top->at, &top->item) : 0;
+	int result = u->batch.purge ? 0 : check_shown(u, top);
 
+	/* What is gone for everybody is nobody's to be refused. */
+	if (!result && u->o->allowed)
+		result = u->o->allowed(u->o->data, &top->at, &top->item);
 	if (!result && !u->batch.purge)
-		result = check_top(u, top);
+		result = check_name(u, top);
 	if (pass == PASS_CHECK)
 		return result == -EEXIST ? -EEXIST : 0;
 	if (!result && pass == PASS_DRY) {

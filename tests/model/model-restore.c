@@ -510,10 +510,10 @@ static int undo_top(struct model *m, const struct model_actor *a, int name, enum
 		[MODEL_REPLACES] = MODEL_PARENTS,
 	};
 
-	if (allowed(m, a, name))
-		return allowed(m, a, name);
 	if (!model_stand(m, name).visible)
 		return -ENOENT;
+	if (allowed(m, a, name))
+		return allowed(m, a, name);
 	if ((taken == MODEL_REFUSE || taken == MODEL_SKIP) && is_taken(m, name))
 		return -EEXIST;
 	if (dry) {
