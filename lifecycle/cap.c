@@ -1,12 +1,12 @@
 /*
- * cap.c - trash_max and trash_max_entries: when the trash below a directory is
- * over its cap, its oldest entries go, whole.
+ * cap.c - trash_max and trash_max_entries: whether the trash below a directory
+ * may be over its cap.
  *
  * Nothing keeps exact sums by directory: every deletion would have to write all
- * the way up. Instead each cap that was met lately has a bound in memory, which
+ * the way up. Instead each cap that was met has a bound in memory, which
  * deletions raise and nothing lowers. Only when the bound passes the cap are the
- * entries below the directory measured; a pass that evicts goes down to nine
- * tenths, so that this is rare.
+ * entries below the directory measured, and the oldest go (evict.c); a pass that
+ * evicts goes down to nine tenths, so that this is rare.
  *
  * A cap is no value that what is set further down replaces: it holds for all
  * below its directory, so of nested ones each holds.
@@ -15,30 +15,91 @@
 
 #include "lifecycle/internal.h"
 
+#define CAPS_MAX \
+	16384 /* bounds kept, of 64 bytes: the one needed longest ago is forgotten, and measured anew */
+
 /* ---- bounds ------------------------------------------------------------------------ */
 
-static struct cap *cap_slot(struct lifecycle *l, uint64_t directory, enum cap_unit unit)
+void caps_release(struct caps *caps)
 {
-	struct cap *oldest = &l->caps[0];
+	free(caps->items);
+	*caps = (struct caps){ 0 };
+}
 
-	for (size_t i = 0; i < CAPS; i++) {
-		if (l->caps[i].directory == directory && l->caps[i].unit == unit)
-			return &l->caps[i];
-		if (l->caps[i].used < oldest->used)
-			oldest = &l->caps[i];
+/* Where it is, or belongs: they are sorted by directory and unit. */
+static size_t cap_position(const struct caps *caps, uint64_t directory, enum cap_unit unit)
+{
+	size_t from = 0, to = caps->count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		const struct cap *cap = &caps->items[middle];
+
+		if (cap->directory < directory || (cap->directory == directory && cap->unit < unit))
+			from = middle + 1;
+		else
+			to = middle;
 	}
-	*oldest = (struct cap){ .directory = directory, .unit = unit };
-	return oldest;
+	return from;
+}
+
+static struct cap *cap_find(const struct caps *caps, uint64_t directory, enum cap_unit unit)
+{
+	size_t at = cap_position(caps, directory, unit);
+	struct cap *cap = caps->items + at;
+
+	return at < caps->count && cap->directory == directory && cap->unit == unit ? cap : NULL;
+}
+
+static void cap_remove(struct caps *caps, struct cap *cap)
+{
+	size_t behind = caps->count - 1 - (size_t)(cap - caps->items);
+
+	memmove(cap, cap + 1, behind * sizeof(*cap));
+	caps->count--;
+}
+
+static void cap_forget_oldest(struct caps *caps)
+{
+	struct cap *oldest = caps->items;
+
+	for (size_t i = 1; i < caps->count; i++)
+		if (caps->items[i].used < oldest->used)
+			oldest = &caps->items[i];
+	cap_remove(caps, oldest);
+}
+
+/* NULL: there is no memory for it, and the next deletion asks again. */
+static struct cap *cap_insert(struct caps *caps, uint64_t directory, enum cap_unit unit)
+{
+	size_t at;
+
+	if (caps->count == CAPS_MAX)
+		cap_forget_oldest(caps);
+	if (caps->count == caps->capacity) {
+		size_t capacity = util_max(2 * caps->capacity, (size_t)16);
+		struct cap *grown = reallocarray(caps->items, capacity, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		caps->items = grown;
+		caps->capacity = capacity;
+	}
+	at = cap_position(caps, directory, unit);
+	memmove(caps->items + at + 1, caps->items + at, (caps->count - at) * sizeof(*caps->items));
+	caps->count++;
+	caps->items[at] = (struct cap){ .directory = directory, .unit = unit };
+	return &caps->items[at];
 }
 
 static bool cap_is_over(const struct cap *cap)
 {
 	uint64_t most = util_max((uint64_t)cap->limit, cap->stays);
 
-	return cap->directory && cap->limit > 0 && (!cap->known || cap->amount > most);
+	return cap->limit > 0 && (!cap->known || cap->amount > most);
 }
 
-static int64_t cap_limit(const struct policy *policy, enum cap_unit unit)
+int64_t cap_limit(const struct policy *policy, enum cap_unit unit)
 {
 	return unit == CAP_BYTES ? policy->trash_max : policy->trash_max_entries;
 }
@@ -51,8 +112,12 @@ static struct cap *cap_in_force(struct lifecycle *l, const struct rules *rules, 
 
 	if (!limit || !rules->capped[unit])
 		return NULL;
-	cap = cap_slot(l, rules->capped[unit], unit);
-	cap->used = ++l->cap_uses;
+	cap = cap_find(&l->caps, rules->capped[unit], unit);
+	if (!cap)
+		cap = cap_insert(&l->caps, rules->capped[unit], unit);
+	if (!cap)
+		return NULL;
+	cap->used = ++l->caps.uses;
 	cap->limit = limit;
 	return cap;
 }
@@ -71,14 +136,20 @@ static void note_one(struct lifecycle *l, const struct rules *rules, enum cap_un
 		sweeper_expect(l, lifecycle_now_ns(l));
 }
 
-/* On to the rules above the directory that sets the cap. False: there are none. */
-static bool rules_above(struct lifecycle *l, enum cap_unit unit, struct rules *rules)
+int cap_rules_above(struct lifecycle *l, enum cap_unit unit, struct rules *rules)
 {
 	uint64_t directory = rules->capped[unit];
 	struct guard guard;
+	int result;
 
-	return directory && directory != KEY_ID_ROOT && !record_get_guard(l->store, directory, &guard) &&
-	       !rules_load(l, guard.at.directory, rules);
+	if (!directory || directory == KEY_ID_ROOT)
+		return 0;
+	result = record_get_guard(l->store, directory, &guard);
+	if (!result)
+		result = rules_load(l, guard.at.directory, rules);
+	if (result)
+		return result == STORE_ABSENT || result == -ENOENT ? 0 : result;
+	return rules->capped[unit] != 0;
 }
 
 #define NESTED 8 /* caps around an entry that are looked after */
@@ -98,14 +169,14 @@ void cap_note(struct lifecycle *l, const struct rules *rules, const struct item 
 		do
 			note_one(l, &here, unit, amounts[unit],
 				 whole && S_ISDIR(item->mode) && unit == CAP_BYTES);
-		while (++nested < NESTED && rules_above(l, unit, &here));
+		while (++nested < NESTED && cap_rules_above(l, unit, &here) == 1);
 	}
 }
 
 void cap_note_policy_changed(struct lifecycle *l)
 {
-	for (size_t i = 0; i < CAPS; i++)
-		l->caps[i].stays = 0;
+	for (size_t i = 0; i < l->caps.count; i++)
+		l->caps.items[i].stays = 0;
 }
 
 void cap_expect(struct lifecycle *l, const struct rules *rules)
@@ -119,29 +190,40 @@ void cap_expect(struct lifecycle *l, const struct rules *rules)
 	sweeper_expect(l, lifecycle_now_ns(l));
 }
 
-static bool cap_at(struct lifecycle *l, size_t slot, struct cap *ret_cap)
+int cap_collect_over(struct lifecycle *l, struct cap **ret_over, size_t *ret_count)
 {
-	bool over;
+	struct cap *over = NULL;
+	size_t count = 0, any;
 
 	lifecycle_lock(l);
-	over = cap_is_over(&l->caps[slot]);
-	*ret_cap = l->caps[slot];
+	for (size_t i = 0; i < l->caps.count; i++)
+		count += cap_is_over(&l->caps.items[i]);
+	any = count;
+	if (count)
+		over = reallocarray(NULL, count, sizeof(*over));
+	count = 0;
+	for (size_t i = 0; i < l->caps.count && over; i++)
+		if (cap_is_over(&l->caps.items[i]))
+			over[count++] = l->caps.items[i];
 	lifecycle_unlock(l);
-	return over;
+	if (any && !over)
+		return -ENOMEM;
+	*ret_over = over;
+	*ret_count = count;
+	return 0;
 }
 
 /*
  * What was noted while it was measured is added once more: the bound may be too
  * high, never too low.
  */
-static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount, bool finished)
+void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount, bool finished)
 {
-	lifecycle_lock(l);
-	for (size_t i = 0; i < CAPS; i++) {
-		struct cap *cap = &l->caps[i];
+	struct cap *cap;
 
-		if (cap->directory != before->directory || cap->unit != before->unit)
-			continue;
+	lifecycle_lock(l);
+	cap = cap_find(&l->caps, before->directory, before->unit);
+	if (cap) {
 		cap->amount = amount + (cap->amount - before->amount);
 		cap->known = true;
 		cap->stays = finished ? amount : 0;
@@ -149,218 +231,13 @@ static void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t a
 	lifecycle_unlock(l);
 }
 
-static void cap_drop(struct lifecycle *l, const struct cap *dropped)
+void cap_drop(struct lifecycle *l, const struct cap *dropped)
 {
+	struct cap *cap;
+
 	lifecycle_lock(l);
-	for (size_t i = 0; i < CAPS; i++)
-		if (l->caps[i].directory == dropped->directory && l->caps[i].unit == dropped->unit)
-			l->caps[i] = (struct cap){ 0 };
+	cap = cap_find(&l->caps, dropped->directory, dropped->unit);
+	if (cap)
+		cap_remove(&l->caps, cap);
 	lifecycle_unlock(l);
-}
-
-/* ---- the entries below a directory ---------------------------------------------------- */
-
-struct capped {
-	struct lifecycle *l;
-	uint64_t directory;
-	enum cap_unit unit;
-	bool purged; /* those that are purged, instead of all others */
-	uint64_t amount; /* of all that is counted */
-	uint64_t target; /* evict while there is more; UINT64_MAX: only measure */
-	uint64_t *budget;
-	struct destroyed *total;
-};
-
-/* Whether the row is a top entry below the directory: 1, 0, negative errno. */
-static int is_counted(struct capped *c, const struct place *at, const struct item *item)
-{
-	struct standing st;
-	int result = standing_load(c->l, at, item, &st);
-
-	/* What is purged is on its way out, what is pinned on its way back. */
-	if (result || !place_equal(&st.top, at) || st.pinned || item->deletion.flags & DELETION_DOOMED ||
-	    !(item->deletion.flags & DELETION_PURGED) == c->purged)
-		return result == -ENOENT ? 0 : result;
-	if (c->directory == KEY_ID_ROOT)
-		return 1;
-	result = tree_is_below(c->l->store, at->directory, c->directory, NULL);
-	return result == -ENOENT ? 0 : result;
-}
-
-/* Names of one file in several entries weigh once: with the first of them. */
-static int weigh(struct capped *c, const struct item *item, uint64_t *ret_amount)
-{
-	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct item link;
-	int result;
-
-	if (c->unit == CAP_ENTRIES) {
-		*ret_amount = 1;
-		return 0;
-	}
-	if (!(item->flags & ITEM_REFERENCE))
-		return measure_entry(c->l, item, ret_amount);
-	result = record_get_link(c->l->store, item->id, true, &value, &link);
-	*ret_amount = !result && !link.links_live ? link.size / link.links_total : 0;
-	return util_min(result, 0);
-}
-
-static int evict(struct capped *c, const struct place *at, const struct deletion *d, uint64_t amount)
-{
-	enum item_counter cause = c->purged ? COUNTER_DESTROYED_USER : COUNTER_DESTROYED_EVICTED;
-	int result = destroy_entry(c->l, at, d, cause, c->budget, c->total);
-
-	if (!result)
-		c->amount -= util_min(amount, c->amount);
-	/* What is on hold, open or damaged stays, and the next one goes. */
-	return result == -EPERM || result == -EBUSY || result == -EBADMSG || result == -ENOENT ? 0 : result;
-}
-
-static int capped_row(struct capped *c, const struct store_row *store_row)
-{
-	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct trash_row row;
-	struct place at;
-	struct item item;
-	uint64_t amount;
-	int result;
-
-	if (store_row->damaged || record_decode_trash(store_codec(c->l->store), &store_row->value, &row))
-		return 0;
-	result = standing_row_item(c->l, &row.key, true, &at, &value, &item);
-	if (result)
-		return result == STORE_ABSENT || result == -EBADMSG ? 0 : result;
-	result = is_counted(c, &at, &item);
-	if (result == 1)
-		result = weigh(c, &item, &amount);
-	else if (!result)
-		return 0;
-	/* What cannot be read weighs nothing. */
-	if (result)
-		return result == -EBADMSG ? 0 : result;
-	if (c->target == UINT64_MAX) {
-		c->amount += amount;
-		return 0;
-	}
-	return evict(c, &at, &item.deletion, amount);
-}
-
-static bool capped_done(const struct capped *c)
-{
-	return c->target != UINT64_MAX && (c->amount <= c->target || !*c->budget);
-}
-
-/* Oldest first. */
-static int capped_walk(struct capped *c)
-{
-	struct store_query query = { .attributes_only = true };
-	struct key next;
-	bool more = true;
-	int result = 0;
-
-	key_range_trash(0, INT64_MAX, &query.range);
-	while (more && !result && !capped_done(c)) {
-		struct store_page page = { 0 };
-
-		result = store_query(c->l->store, &query, &page);
-		if (result)
-			return result;
-		for (size_t i = 0; i < page.count && !result && !capped_done(c); i++)
-			result = capped_row(c, &page.rows[i]);
-		more = page.more;
-		next = page.next;
-		query.after = &next;
-		store_page_release(&page);
-	}
-	return util_min(result, 0);
-}
-
-static int cap_enforce_one(struct lifecycle *l, const struct cap *cap, uint64_t *budget,
-			   struct destroyed *total)
-{
-	struct capped c = { .l = l,
-			    .directory = cap->directory,
-			    .unit = cap->unit,
-			    .target = UINT64_MAX,
-			    .budget = budget,
-			    .total = total };
-	struct rules rules;
-	uint64_t limit;
-	int result = rules_load(l, cap->directory, &rules);
-
-	/* The policy is no longer set there, or the directory is gone. */
-	if (result || rules.capped[cap->unit] != cap->directory || !cap_limit(&rules.policy, cap->unit)) {
-		cap_drop(l, cap);
-		return result == -ENOENT ? 0 : result;
-	}
-	limit = (uint64_t)cap_limit(&rules.policy, cap->unit);
-	result = capped_walk(&c);
-	if (!result && c.amount > limit) {
-		c.target = limit - limit / 10;
-		result = capped_walk(&c);
-	}
-	if (!result)
-		cap_settle(l, cap, c.amount, *budget);
-	return result;
-}
-
-/* A cap that is over, and how many directories are above its own. */
-struct over {
-	struct cap cap;
-	unsigned depth;
-};
-
-static unsigned depth_of(struct lifecycle *l, uint64_t directory)
-{
-	unsigned depth = 0;
-	struct guard guard;
-
-	while (directory != KEY_ID_ROOT && depth < TREE_DEPTH_MAX &&
-	       !record_get_guard(l->store, directory, &guard)) {
-		directory = guard.at.directory;
-		depth++;
-	}
-	return depth;
-}
-
-static int deepest_first(const void *a, const void *b)
-{
-	const struct over *one = a, *other = b;
-
-	return one->depth < other->depth ? 1 : one->depth > other->depth ? -1 : 0;
-}
-
-int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total)
-{
-	struct over over[CAPS];
-	size_t count = 0;
-	int result = 0;
-
-	/* The narrowest first: what goes for it may be enough for those around it. */
-	for (size_t i = 0; i < CAPS; i++)
-		if (cap_at(l, i, &over[count].cap)) {
-			over[count].depth = depth_of(l, over[count].cap.directory);
-			count++;
-		}
-	qsort(over, count, sizeof(*over), deepest_first);
-	/*
-	 * Each is looked at once: one that stays over (on hold, open) waits for the next deletion.
-	 */
-	for (size_t i = 0; i < count && *budget && !result; i++)
-		result = cap_enforce_one(l, &over[i].cap, budget, total);
-	return result;
-}
-
-int cap_evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
-		     struct destroyed *total)
-{
-	struct capped c = { .l = l,
-			    .directory = KEY_ID_ROOT,
-			    .unit = CAP_BYTES,
-			    .purged = purged,
-			    .amount = bytes,
-			    .budget = budget,
-			    .total = total };
-
-	return capped_walk(&c);
 }

@@ -478,37 +478,57 @@ int restore_check(struct lifecycle *l, const struct restoring *r, const struct p
 
 /* ---- cap.c: trash_max, trash_max_entries ---------------------------------------------- */
 
-#define CAPS 16 /* caps in force whose trash is kept count of */
-
 /* What is known of the trash below a directory that sets one. */
 struct cap {
-	uint64_t directory; /* 0: unused */
+	uint64_t directory;
 	enum cap_unit unit;
 	int64_t limit; /* as last seen */
 	uint64_t amount; /* no less than what is there ... */
 	bool known; /* ... if this is set */
 	uint64_t stays; /* what was left when all that may go went: no need to look again at no more than that */
-	uint64_t used; /* when it was last needed: the least is forgotten first */
+	uint64_t used; /* when it was last needed */
 };
 
+struct caps {
+	struct cap *items; /* by directory and unit */
+	size_t count, capacity;
+	uint64_t uses;
+};
+
+void caps_release(struct caps *caps);
+int64_t cap_limit(const struct policy *policy, enum cap_unit unit);
 /* Something of that size went to the trash where `rules` are in force. Lock held. */
 void cap_note(struct lifecycle *l, const struct rules *rules, const struct item *item, bool whole);
 /* What stayed may go now: a hold may have ended. Lock held. */
 void cap_note_policy_changed(struct lifecycle *l);
-/* A cap that stands on the directory itself is to be measured, whatever was deleted since. */
+/* A cap that stands on the directory itself is to be measured, whatever was deleted since. Lock held. */
 void cap_expect(struct lifecycle *l, const struct rules *rules);
+/*
+ * From the rules that say which directory sets a cap to those above that
+ * directory. 1; 0: no cap of that unit is set there, and *rules is of no use;
+ * negative errno.
+ */
+int cap_rules_above(struct lifecycle *l, enum cap_unit unit, struct rules *rules);
+/* Copies of those that may be over; the caller frees. NULL: there are none. The lock is not held, nor for the next two. */
+int cap_collect_over(struct lifecycle *l, struct cap **ret_over, size_t *ret_count);
+/* It was measured since the copy was made; `finished`: and all went that may. */
+void cap_settle(struct lifecycle *l, const struct cap *before, uint64_t amount, bool finished);
+void cap_drop(struct lifecycle *l, const struct cap *dropped);
+
+/* ---- evict.c: the oldest go -------------------------------------------------------------- */
+
 /*
  * Evicts the oldest entries of what is over its cap. The lock is not held.
  * *budget as destroy_entry's.
  */
-int cap_enforce(struct lifecycle *l, uint64_t *budget, struct destroyed *total);
+int evict_over_caps(struct lifecycle *l, uint64_t *budget, struct destroyed *total);
 /*
  * Destroys entries, oldest first, until they held `bytes` together or *budget
  * is used up: only those purged, or only the others. Of what is on hold, open
  * or damaged, nothing. The lock is not held.
  */
-int cap_evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
-		     struct destroyed *total);
+int evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
+		 struct destroyed *total);
 /* Bytes that an entry holds, with all that went with it. */
 int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_bytes);
 
@@ -569,8 +589,7 @@ struct lifecycle {
 	struct created created;
 	struct open_batch *batches; /* by lock */
 	struct key prune_from; /* by lock: where batch_prune goes on */
-	struct cap caps[CAPS]; /* by lock */
-	uint64_t cap_uses; /* by lock */
+	struct caps caps; /* by lock */
 	struct room room;
 	uint64_t history_number; /* of the last record, 0: not known yet; by lock */
 	_Atomic bool history_known; /* it need not be looked for */

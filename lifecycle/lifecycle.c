@@ -48,6 +48,7 @@ void lifecycle_free(struct lifecycle *l)
 	scrub_release(&l->scrub);
 	watch_release(&l->watch);
 	room_release(&l->room);
+	caps_release(&l->caps);
 	created_release(&l->created);
 	rules_release(&l->rules);
 	pthread_mutex_destroy(&l->lock);

@@ -51,7 +51,7 @@ static int destroy_purged(struct lifecycle *l, uint64_t bytes, uint64_t *budget,
 	lifecycle_unlock(l);
 	if (none)
 		return 0;
-	result = cap_evict_oldest(l, bytes, true, budget, total);
+	result = evict_oldest(l, bytes, true, budget, total);
 	if (result || total->items != before) {
 		lifecycle_lock(l);
 		l->room.no_purged = false;
@@ -68,7 +68,7 @@ static int make(struct lifecycle *l, uint64_t limit, uint64_t bytes, uint64_t *b
 	int result = destroy_purged(l, bytes, budget, total);
 
 	if (!result && limit && total->bytes - before < bytes && *budget)
-		result = cap_evict_oldest(l, bytes - (total->bytes - before), false, budget, total);
+		result = evict_oldest(l, bytes - (total->bytes - before), false, budget, total);
 	return result ? result : store_checkpoint(l->store);
 }
 

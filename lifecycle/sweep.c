@@ -384,7 +384,7 @@ int lifecycle_sweep(struct lifecycle *l, uint64_t budget, struct sweep_result *r
 	if (!r.paused)
 		result = sweep_due(&w);
 	if (!result && !r.paused)
-		result = cap_enforce(l, &w.budget, &w.total);
+		result = evict_over_caps(l, &w.budget, &w.total);
 	if (!result && !r.paused)
 		result = room_keep(l, &w.budget, &w.total, &again_ns);
 	step_release(&w.step);

@@ -272,6 +272,16 @@ uint64_t make_file(struct fixture *f, uint64_t directory, const char *name, cons
 	return add_item(f, directory, &item, name, NULL, 0);
 }
 
+void make_files(struct fixture *f, uint64_t directory, unsigned count)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		make_file(f, directory, name, name);
+	}
+}
+
 uint64_t make_big_file(struct fixture *f, uint64_t directory, const char *name, size_t size)
 {
 	struct item item = new_item(f, S_IFREG | 0640);

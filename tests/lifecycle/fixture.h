@@ -94,6 +94,7 @@ uint64_t make_big_file(struct fixture *f, uint64_t directory, const char *name, 
 uint64_t make_directory(struct fixture *f, uint64_t parent, const char *name);
 uint64_t make_directory_as(struct fixture *f, uint64_t parent, const char *name, uint32_t mode,
 			   uint32_t uid);
+void make_files(struct fixture *f, uint64_t directory, unsigned count); /* f0, f1, ...: each with its name in it */
 /* A further name; the first call for a file turns its item into a LINK. */
 void make_link(struct fixture *f, uint64_t directory, const char *name, uint64_t to_directory,
 	       const char *to_name);

@@ -21,7 +21,7 @@ static struct undo_result undo(struct fixture *f)
 	return undo_with(f, &options, 0);
 }
 
-static void make_files(struct fixture *f, uint64_t directory, const char *names)
+static void make_named(struct fixture *f, uint64_t directory, const char *names)
 {
 	for (; *names; names++)
 		make_file(f, directory, (char[]){ *names, 0 }, (char[]){ *names, 0 });
@@ -31,7 +31,7 @@ FIXTURE_TEST(one_process_group_is_one_batch)
 {
 	struct batch batch;
 
-	make_files(f, KEY_ID_ROOT, "abcd");
+	make_named(f, KEY_ID_ROOT, "abcd");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	fixture_pass(f, 59 * SECOND);
@@ -71,7 +71,7 @@ FIXTURE_TEST(old_batch_ends_after_a_second)
 
 FIXTURE_TEST(unknown_processes_are_grouped_by_user)
 {
-	make_files(f, KEY_ID_ROOT, "abc");
+	make_named(f, KEY_ID_ROOT, "abc");
 	fixture_pass(f, HOUR);
 	act_as(f, 1000, 0, "");
 	rm(f, KEY_ID_ROOT, "a");
@@ -87,8 +87,8 @@ FIXTURE_TEST(undo_brings_the_last_batch_back_then_the_one_before)
 	struct undo_result result;
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d");
 
-	make_files(f, d, "xyz");
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, d, "xyz");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm_rf(f, KEY_ID_ROOT, "d");
@@ -111,7 +111,7 @@ FIXTURE_TEST(undo_brings_the_last_batch_back_then_the_one_before)
 
 FIXTURE_TEST(undo_takes_the_batch_of_the_own_session_first)
 {
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	act_as(f, 1000, 101, "rm");
@@ -127,7 +127,7 @@ FIXTURE_TEST(undo_takes_the_batch_of_the_own_session_first)
 
 FIXTURE_TEST(undo_passes_what_mv_brought_back)
 {
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	act_as(f, 1000, 101, "rm");
@@ -143,9 +143,9 @@ FIXTURE_TEST(rest_of_a_directory_comes_back_of_the_batch_that_a_part_is_of)
 	uint64_t d = make_directory(f, KEY_ID_ROOT, "d"), sub = make_directory(f, d, "sub");
 	struct undo_options options = { .directory = d };
 
-	make_files(f, d, "ab");
-	make_files(f, sub, "cd");
-	make_files(f, KEY_ID_ROOT, "xy");
+	make_named(f, d, "ab");
+	make_named(f, sub, "cd");
+	make_named(f, KEY_ID_ROOT, "xy");
 	fixture_pass(f, HOUR);
 	rm(f, d, "a");
 	fixture_pass(f, HOUR);
@@ -182,7 +182,7 @@ FIXTURE_TEST(rest_of_a_directory_is_left_alone_by_who_may_not)
 	struct place older;
 	struct item item;
 
-	make_files(f, d, "abx");
+	make_named(f, d, "abx");
 	fixture_pass(f, HOUR);
 	rm(f, d, "a");
 	rm(f, d, "x");
@@ -209,7 +209,7 @@ FIXTURE_TEST(purge_of_what_is_gone_is_passed)
 
 	if (f->fault != FAULT_NONE)
 		return;
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	fixture_pass(f, HOUR);
@@ -234,7 +234,7 @@ FIXTURE_TEST(undo_moves_nothing_when_a_name_is_taken)
 	struct undo_options options = { 0 };
 	struct undo_result result;
 
-	make_files(f, KEY_ID_ROOT, "abc");
+	make_named(f, KEY_ID_ROOT, "abc");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -254,7 +254,7 @@ FIXTURE_TEST(undo_renames_or_replaces_when_told)
 {
 	struct undo_options options = { .taken = UNDO_RENAME };
 
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	act_as(f, 1000, 101, "rm");
@@ -276,7 +276,7 @@ FIXTURE_TEST(what_is_back_already_counts_as_done)
 {
 	struct undo_result result;
 
-	make_files(f, KEY_ID_ROOT, "abc");
+	make_named(f, KEY_ID_ROOT, "abc");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -304,9 +304,9 @@ FIXTURE_TEST(expired_and_destroyed_entries_are_told)
 
 	set_policy(f, d, "user.ddbfs.retention", "10s");
 	set_policy(f, e, "user.ddbfs.retention", "20s");
-	make_files(f, d, "a");
-	make_files(f, e, "b");
-	make_files(f, KEY_ID_ROOT, "c");
+	make_named(f, d, "a");
+	make_named(f, e, "b");
+	make_named(f, KEY_ID_ROOT, "c");
 	fixture_pass(f, HOUR);
 	rm(f, d, "a");
 	rm(f, e, "b");
@@ -344,7 +344,7 @@ FIXTURE_TEST(dry_run_moves_nothing)
 	struct undo_options options = { .dry_run = true };
 	struct undo_result result;
 
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -365,7 +365,7 @@ FIXTURE_TEST(refused_entries_are_left)
 	struct undo_options options = { .allowed = refuse_b };
 	struct undo_result result;
 
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -379,7 +379,7 @@ FIXTURE_TEST(refused_entries_are_left)
 
 FIXTURE_TEST(replacement_is_no_removal)
 {
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	ck_assert_int_eq(rename_item(f, KEY_ID_ROOT, "a", KEY_ID_ROOT, "b"), 0);
 	undo_with(f, &(struct undo_options){ 0 }, -ENOENT);
@@ -406,7 +406,7 @@ FIXTURE_TEST(entry_whose_directory_went_later_comes_back_with_it)
 	struct batch batch;
 	struct undo_options options = { 0 };
 
-	make_files(f, d, "ab");
+	make_named(f, d, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, d, "a");
 	batch = last_batch(f);
@@ -424,7 +424,7 @@ FIXTURE_TEST(crash_closes_an_open_batch)
 {
 	struct batch batch;
 
-	make_files(f, KEY_ID_ROOT, "abc");
+	make_named(f, KEY_ID_ROOT, "abc");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -445,7 +445,7 @@ FIXTURE_TEST(crash_keeps_an_open_batch_of_which_nothing_is_left)
 {
 	struct batch batch;
 
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	rm(f, KEY_ID_ROOT, "b");
@@ -472,7 +472,7 @@ FIXTURE_TEST(crash_remembers_how_many_an_open_batch_had)
 	struct batch batch;
 
 	set_policy(f, KEY_ID_ROOT, "user.ddbfs.grace", "0");
-	make_files(f, KEY_ID_ROOT, "abc");
+	make_named(f, KEY_ID_ROOT, "abc");
 	fixture_pass(f, HOUR);
 	for (const char *name = "abc"; *name; name++)
 		rm(f, KEY_ID_ROOT, (char[]){ *name, 0 });
@@ -497,7 +497,7 @@ FIXTURE_TEST(undo_broken_off_goes_on)
 	struct undo_options options = { .progress = stop_at_once };
 	struct undo_result result;
 
-	make_files(f, KEY_ID_ROOT, "abcdefgh");
+	make_named(f, KEY_ID_ROOT, "abcdefgh");
 	fixture_pass(f, HOUR);
 	for (const char *name = "abcdefgh"; *name; name++)
 		rm(f, KEY_ID_ROOT, (char[]){ *name, 0 });
@@ -560,7 +560,7 @@ FIXTURE_TEST(purge_is_undone_into_the_trash)
 	struct undo_result result;
 	struct place at;
 
-	make_files(f, d, "ab");
+	make_named(f, d, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, d, "a");
 	rm_rf(f, KEY_ID_ROOT, "d");
@@ -583,7 +583,7 @@ FIXTURE_TEST(purge_whose_grace_is_over_is_passed)
 {
 	struct place at;
 
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	act_as(f, 1000, 101, "rm");
@@ -605,7 +605,7 @@ FIXTURE_TEST(live_item_in_a_discarded_directory_is_purged_and_unpurged)
 	uint64_t sub = make_directory(f, d, "sub");
 	struct place at;
 
-	make_files(f, sub, "ab");
+	make_named(f, sub, "ab");
 	fixture_pass(f, HOUR);
 	discard(f, KEY_ID_ROOT, "d");
 	act_as(f, 1000, 101, "rm");
@@ -629,7 +629,7 @@ FIXTURE_TEST(live_item_in_a_discarded_directory_is_purged_and_unpurged)
 
 FIXTURE_TEST(records_of_batches_go_when_nothing_is_left)
 {
-	make_files(f, KEY_ID_ROOT, "ab");
+	make_named(f, KEY_ID_ROOT, "ab");
 	fixture_pass(f, HOUR);
 	rm(f, KEY_ID_ROOT, "a");
 	act_as(f, 1000, 101, "rm");

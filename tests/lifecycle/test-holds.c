@@ -78,16 +78,6 @@ static const char *name_of(unsigned count)
 	return count == FEW ? "few" : "many";
 }
 
-static void make_files(struct fixture *f, uint64_t directory, unsigned count)
-{
-	char name[16];
-
-	for (unsigned i = 0; i < count; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		make_file(f, directory, name, name);
-	}
-}
-
 static void remove_files(struct fixture *f, uint64_t directory, unsigned count)
 {
 	char name[16];
