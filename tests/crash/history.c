@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/crash/files.h"
+
 const enum world_op history_usual[HISTORY_USUAL] = {
 	WORLD_CREATE,
 	WORLD_WRITE_NEW,
@@ -51,6 +53,77 @@ const enum world_op history_usual[HISTORY_USUAL] = {
 	WORLD_WRITE_NEW,
 	WORLD_EXPIRE,
 };
+
+/* ---- choosing -------------------------------------------------------------------- */
+
+struct chooser {
+	const struct history_rhythm *rhythm;
+	enum world_op *ops;
+	size_t count;
+	unsigned changes;
+};
+
+static void add(struct chooser *c, enum world_op op)
+{
+	ck_assert_uint_lt(c->count, HISTORY_OPS_MAX);
+	c->ops[c->count++] = op;
+}
+
+static bool is_due(const struct chooser *c, unsigned every)
+{
+	return every && c->changes % every == 0;
+}
+
+static void add_change(struct chooser *c, enum world_op op)
+{
+	/* What is still shown depends on the time, so it must be known which states are behind. */
+	if (op == WORLD_EXPIRE)
+		add(c, WORLD_SYNC);
+	add(c, op);
+	c->changes++;
+	if (is_due(c, c->rhythm->sync_every))
+		add(c, WORLD_SYNC);
+	if (is_due(c, c->rhythm->checkpoint_every))
+		add(c, WORLD_CHECKPOINT);
+	if (is_due(c, c->rhythm->life))
+		add(c, WORLD_REOPEN);
+}
+
+bool history_is_change(enum world_op op)
+{
+	return op != WORLD_SYNC && op != WORLD_CHECKPOINT;
+}
+
+size_t history_choose_usual(const struct history_rhythm *rhythm, enum world_op *ops)
+{
+	struct chooser c = { .rhythm = rhythm, .ops = ops };
+
+	for (size_t i = 0; i < HISTORY_USUAL; i++) {
+		if (!history_is_change(history_usual[i]))
+			continue;
+		add_change(&c, WORLD_SOMEWHERE);
+		add_change(&c, history_usual[i]);
+	}
+	return c.count;
+}
+
+size_t history_choose_any(const struct history_rhythm *rhythm, unsigned changes, uint64_t *seed,
+			  enum world_op *ops)
+{
+	struct chooser c = { .rhythm = rhythm, .ops = ops };
+
+	while (c.changes < changes) {
+		enum world_op op = files_random(seed) % WORLD_SPARSE_DESTROY;
+
+		if (files_random(seed) % 3 == 0)
+			add_change(&c, WORLD_SOMEWHERE);
+		else if (history_is_change(op) && (op != WORLD_EXPIRE || rhythm->sync_every))
+			add_change(&c, op);
+	}
+	return c.count;
+}
+
+/* ---- running ------------------------------------------------------------------------ */
 
 struct runner {
 	struct history *h;
@@ -130,6 +203,15 @@ void history_begin(const struct history *h, struct world *w)
 {
 	world_init(w);
 	test_clock_advance(&w->clock, h->begins_ns - w->clock.boottime_ns);
+}
+
+void history_begin_after(const struct history *h, struct world *w, size_t done)
+{
+	history_begin(h, w);
+	for (size_t i = 0; i < done; i++)
+		world_step(w, h->ops[i]);
+	if (done < h->count && h->ops[done] == WORLD_EXPIRE)
+		world_step(w, WORLD_EXPIRE);
 }
 
 void history_make_store(const struct history *h, const char *path)

@@ -15,6 +15,20 @@
 /* All that users do, with checkpoints in between. */
 extern const enum world_op history_usual[HISTORY_USUAL];
 
+/* What comes after so many operations that change something; 0: never. */
+struct history_rhythm {
+	unsigned sync_every, checkpoint_every;
+	unsigned life; /* the process ends without closing, and another goes on */
+};
+
+/* Neither a sync nor a checkpoint: after those nothing can be lost. */
+bool history_is_change(enum world_op op);
+/* The usual ones, each with a change somewhere before it. How many there are in `ops`, of HISTORY_OPS_MAX. */
+size_t history_choose_usual(const struct history_rhythm *rhythm, enum world_op *ops);
+/* `changes` ones by chance. */
+size_t history_choose_any(const struct history_rhythm *rhythm, unsigned changes, uint64_t *seed,
+			  enum world_op *ops);
+
 struct history {
 	const enum world_op *ops;
 	size_t count;
@@ -33,6 +47,8 @@ void history_release(struct history *h);
 void history_make_store(const struct history *h, const char *path);
 /* A world with the time at which a history that was run begins. */
 void history_begin(const struct history *h, struct world *w);
+/* The same when `done` operations are behind, or the next one is under way, if it is one whose time makes the difference. */
+void history_begin_after(const struct history *h, struct world *w, size_t done);
 /*
  * Whether `text` is a state of the history from `from` operations done to the
  * end of operation number `until`. If not, the first line that differs is

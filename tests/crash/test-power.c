@@ -34,21 +34,21 @@
 
 #define NOTE_CLOSED (UINT64_C(1) << 32) /* of the last process: all is durable */
 
-/* How often is synced and so on: every so many operations; 0: never. */
 static const struct course {
 	const char *name;
-	unsigned sync_every, checkpoint_every;
-	unsigned life; /* the process ends without closing, and another goes on */
+	struct history_rhythm rhythm;
 	uint64_t generation_bytes;
 	bool close;
 } courses[] = {
-	{ "no checkpoint", .sync_every = 7 },
+	{ "no checkpoint", { .sync_every = 7 } },
 	{ "no sync" },
-	{ "checkpoints", .sync_every = 9, .checkpoint_every = 23, .close = true },
-	{ "small generations", .sync_every = 17, .generation_bytes = 300 << 10 },
-	{ "a sync after each", .sync_every = 1, .checkpoint_every = 30,
-	  .generation_bytes = 300 << 10, .close = true },
-	{ "one process after the other", .sync_every = 9, .life = 7, .generation_bytes = 400 << 10 },
+	{ "checkpoints", { .sync_every = 9, .checkpoint_every = 23 }, .close = true },
+	{ "small generations", { .sync_every = 17 }, .generation_bytes = 300 << 10 },
+	{ "a sync after each",
+	  { .sync_every = 1, .checkpoint_every = 30 },
+	  .generation_bytes = 300 << 10,
+	  .close = true },
+	{ "one process after the other", { .sync_every = 9, .life = 7 }, .generation_bytes = 400 << 10 },
 };
 
 static char original[4100], path[4100], state[4100];
@@ -64,61 +64,6 @@ static unsigned long number(const char *name, unsigned long otherwise)
 	const char *value = getenv(name);
 
 	return value ? strtoul(value, NULL, 0) : otherwise;
-}
-
-/* ---- what is done ------------------------------------------------------------- */
-
-static void add(enum world_op op)
-{
-	ck_assert_uint_lt(history.count, HISTORY_OPS_MAX);
-	ops[history.count++] = op;
-}
-
-/* `n` counts those that change something. */
-static void add_change(const struct course *c, unsigned *n, enum world_op op)
-{
-	/* What is still shown depends on the time, so it must be known which states are behind. */
-	if (op == WORLD_EXPIRE)
-		add(WORLD_SYNC);
-	add(op);
-	++*n;
-	if (c->sync_every && *n % c->sync_every == 0)
-		add(WORLD_SYNC);
-	if (c->checkpoint_every && *n % c->checkpoint_every == 0)
-		add(WORLD_CHECKPOINT);
-	if (c->life && *n % c->life == 0)
-		add(WORLD_REOPEN);
-}
-
-static bool is_change(enum world_op op)
-{
-	return op != WORLD_SYNC && op != WORLD_CHECKPOINT;
-}
-
-static void choose_usual(const struct course *c)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < HISTORY_USUAL; i++) {
-		if (!is_change(history_usual[i]))
-			continue;
-		add_change(c, &n, WORLD_SOMEWHERE);
-		add_change(c, &n, history_usual[i]);
-	}
-}
-
-static void choose_any(const struct course *c)
-{
-	unsigned n = 0;
-
-	while (n < 90) {
-		enum world_op op = files_random(&seed) % WORLD_SPARSE_DESTROY;
-
-		if (files_random(&seed) % 3 == 0)
-			add_change(c, &n, WORLD_SOMEWHERE);
-		else if (is_change(op) && (op != WORLD_EXPIRE || c->sync_every))
-			add_change(c, &n, op);
-	}
 }
 
 /* ---- the work ----------------------------------------------------------------- */
@@ -197,16 +142,6 @@ static int open_patiently(struct world *w, const struct store_open_options *opti
 	return r;
 }
 
-/* At the time of the operation under way, if that is one whose time makes the difference. */
-static void begin(struct world *w)
-{
-	history_begin(&history, w);
-	for (size_t i = 0; i < acknowledged; i++)
-		world_step(w, ops[i]);
-	if (acknowledged < history.count && ops[acknowledged] == WORLD_EXPIRE)
-		world_step(w, WORLD_EXPIRE);
-}
-
 static void expect_sound(struct world *w)
 {
 	ck_assert_msg(world_check(w) == 0, "check finds faults (share %lu, state %lu)", share, tried);
@@ -220,7 +155,7 @@ static void check_unopened(void)
 	struct world w;
 	int r;
 
-	begin(&w);
+	history_begin_after(&history, &w, acknowledged);
 	options.clock = &w.clock.clock;
 	r = store_open(state, &options, &why, &w.store);
 	ck_assert_msg(r == 0, "check cannot open it: %d %s (share %lu, state %lu)", r, why.text,
@@ -263,7 +198,7 @@ static void check_use(const char *text)
 	struct store_status status;
 	struct world w;
 
-	begin(&w);
+	history_begin_after(&history, &w, acknowledged);
 	open_state(&w);
 	expect_text(&w, text, "recovered");
 	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
@@ -297,7 +232,7 @@ static void recover_and_end(uint64_t at)
 	shim_log_start(LOG_MAX);
 	shim_watch(state);
 	shim_arm(&(struct shim_fault){ .at = at, .calls = (2u << SHIM_REMOVE) - 1, .half = at % 2 });
-	begin(&w);
+	history_begin_after(&history, &w, acknowledged);
 	if (open_patiently(&w, &(struct store_open_options){ 0 }, &why)) {
 		printf("# %s\n", why.text);
 		fflush(stdout);
@@ -331,7 +266,7 @@ static char *check_found(enum disk_variant variant)
 	char *text;
 	struct world w;
 
-	begin(&w);
+	history_begin_after(&history, &w, acknowledged);
 	open_state(&w);
 	text = text_of(&w);
 	ck_assert_msg(history_has(&history, text, from, acknowledged + 1),
@@ -368,7 +303,7 @@ static void take(const struct shim_record *r)
 		synced = history.count;
 	} else {
 		acknowledged = r->offset;
-		if (acknowledged && !is_change(ops[acknowledged - 1]))
+		if (acknowledged && !history_is_change(ops[acknowledged - 1]))
 			synced = acknowledged;
 	}
 }
@@ -407,9 +342,9 @@ START_TEST(test_share)
 	share = (unsigned long)_i;
 	setup();
 	if (share < ARRAY_SIZE(courses))
-		choose_usual(c);
+		history.count = history_choose_usual(&c->rhythm, ops);
 	else
-		choose_any(c);
+		history.count = history_choose_any(&c->rhythm, 90, &seed, ops);
 	run_logged(c);
 	/* From here on nothing is lost. */
 	shim_watch(state);
