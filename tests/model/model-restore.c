@@ -26,8 +26,11 @@ static void revive(struct model *m, int name)
 	if (node->directory && n->deleted)
 		settle_time(node, n->batch);
 	m->restored += n->deleted;
-	if (n->deleted)
-		m->batches[n->batch].restored++;
+	if (!n->deleted)
+		return;
+	m->batches[n->batch].restored++;
+	if (m->batches[n->batch].open)
+		m->batches[n->batch].noted = m->batches[n->batch].count;
 }
 
 static int alternative(const struct model *m, int directory, int text)

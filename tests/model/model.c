@@ -299,6 +299,8 @@ void model_recount_open(struct model *m)
 		/* That it had some is told by its record alone. */
 		if (had && !b->count)
 			b->count = 1;
+		if (b->count < b->noted)
+			b->count = b->noted;
 	}
 }
 

@@ -104,6 +104,7 @@ struct model_batch {
 	int64_t opened_boot_ns, last_boot_ns;
 	int64_t last_ns; /* by the time destruction goes by */
 	unsigned count, restored;
+	unsigned noted; /* how many there were when one came back while it was open: that outlives a crash */
 };
 
 struct model_actor {
