@@ -6,10 +6,13 @@
  * of the destruction), uid, name (a pattern), limit. Rows, newest first: path,
  * destroyed_at_ns, why (user, expired, evicted, versions), deleted_at_ns, uid,
  * command, type, size. Others than root are told of what they deleted, and of
- * what was theirs where they could see it; by paths that they could walk today:
- * a record is of the time of the destruction, and directories may have other
- * names by then than their user was ever allowed to read. What they may not
- * search, or what is gone, is "..." in `path`, and `hidden` is true.
+ * what was theirs. The path of what was theirs they are told as it was recorded
+ * if they could walk and list it when it was destroyed, also when it is gone.
+ * Of everything else by what they could walk today: a record is of the time of
+ * the destruction, and directories may have other names by then than their user
+ * was ever allowed to read. What they may not search, and the beginning of a
+ * path that was too long to be recorded whole, is "..." in `path`, and `hidden`
+ * is true.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -49,7 +52,7 @@ static size_t known_part(struct job *j, const char *path, size_t size)
 {
 	size_t known = 0;
 
-	for (size_t end = 1; path[0] == '/' && known < size; end++) {
+	for (size_t end = 1; known < size; end++) {
 		if (end < size && path[end] != '/')
 			continue;
 		if (!may_walk(j, path, end))
@@ -59,27 +62,44 @@ static size_t known_part(struct job *j, const char *path, size_t size)
 	return known;
 }
 
-/* The path as he may be told it; malloc'd. *ret_hidden: it has gaps. */
-static char *known_path(struct history *h, const char *path, bool *ret_hidden)
+/* Root, and the owner of what was destroyed, if he could see it then: the record says so. */
+static bool may_know_all(const struct history *h, const struct gone *g)
 {
-	const char *slash = strrchr(path, '/');
-	size_t size = slash ? (size_t)(slash - path) : 0;
+	uint32_t uid = h->job->actor.uid;
+
+	return uid == 0 || uid == g->owner;
+}
+
+/* Of a path that was cut, or of which only the name is known, its end: from the first whole name on. */
+static char *end_of_path(const struct history *h, const struct gone *g)
+{
+	const char *slash = may_know_all(h, g) ? strchr(g->path, '/') : strrchr(g->path, '/');
 	char *told;
 
-	*ret_hidden = false;
-	if (h->job->actor.uid == 0 || (slash && !size))
-		return strdup(path);
-	if (!h->parent || strlen(h->parent) != size || memcmp(h->parent, path, size) != 0) {
+	return asprintf(&told, ".../%s", slash ? slash + 1 : g->path) < 0 ? NULL : told;
+}
+
+/* The path as he may be told it; malloc'd. *ret_hidden: it has gaps. */
+static char *known_path(struct history *h, const struct gone *g, bool *ret_hidden)
+{
+	const char *slash = strrchr(g->path, '/');
+	size_t size = slash ? (size_t)(slash - g->path) : 0;
+	char *told;
+
+	*ret_hidden = g->path[0] != '/';
+	if (*ret_hidden)
+		return end_of_path(h, g);
+	if (may_know_all(h, g) || !size)
+		return strdup(g->path);
+	if (!h->parent || strlen(h->parent) != size || memcmp(h->parent, g->path, size) != 0) {
 		free(h->parent);
-		h->parent = strndup(path, size);
-		h->open = h->parent ? known_part(h->job, path, size) : 0;
+		h->parent = strndup(g->path, size);
+		h->open = h->parent ? known_part(h->job, g->path, size) : 0;
 	}
-	if (slash && h->open == size)
-		return strdup(path);
+	if (h->open == size)
+		return strdup(g->path);
 	*ret_hidden = true;
-	return asprintf(&told, "%.*s/.../%s", (int)h->open, path, slash ? slash + 1 : path) < 0 ?
-		       NULL :
-		       told;
+	return asprintf(&told, "%.*s/.../%s", (int)h->open, g->path, slash + 1) < 0 ? NULL : told;
 }
 
 /* ---- rows -------------------------------------------------------------------------- */
@@ -102,7 +122,7 @@ static bool is_below(const char *path, const char *directory)
 {
 	size_t size = strlen(directory);
 
-	if (!directory[1])
+	if (!strcmp(directory, "/"))
 		return true;
 	return !strncmp(path, directory, size) && (path[size] == '/' || !path[size]);
 }
@@ -118,13 +138,22 @@ static bool is_wanted(const struct history *h, const struct gone *g)
 	return h->uid < 0 || g->uid == h->uid;
 }
 
-/* What is asked for by path and name is looked for in what he may know. */
-static bool is_there(const struct history *h, const char *path)
+/* Whether the end of a path, which is all that is known of it, can be of one below the directory. */
+static bool may_be_below(const char *end, const char *directory)
 {
-	/* Of what lay below something damaged only the name is recorded. */
-	const char *slash = strrchr(path, '/');
+	for (; *directory; directory++)
+		if (is_below(end, directory))
+			return true;
+	return false;
+}
 
-	return is_below(path, h->below) && (!h->name || !fnmatch(h->name, slash ? slash + 1 : path, 0));
+/* What is asked for by path and name is looked for in what he may know. */
+static bool is_there(const struct history *h, const struct gone *g, const char *path)
+{
+	bool cut = g->path[0] != '/' && may_know_all(h, g);
+
+	return (is_below(path, h->below) || (cut && may_be_below(g->path, h->below))) &&
+	       (!h->name || !fnmatch(h->name, strrchr(path, '/') + 1, 0));
 }
 
 static bool say_gone(void *data, const struct gone *g)
@@ -138,8 +167,8 @@ static bool say_gone(void *data, const struct gone *g)
 		return true;
 	if (!is_wanted(h, g))
 		return false;
-	path = known_path(h, g->path, &hidden);
-	if (!path || !is_there(h, path))
+	path = known_path(h, g, &hidden);
+	if (!path || !is_there(h, g, path))
 		return false;
 	row = json_pack("{sI ss sI sI ss sI}", "destroyed_at_ns", (json_int_t)g->destroyed_ns,
 			"why", why(g->cause), "deleted_at_ns", (json_int_t)g->deleted_ns, "uid",

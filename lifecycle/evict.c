@@ -129,7 +129,8 @@ static int room_visit(void *data, const struct place *at, const struct item *ite
 	return result < 0 ? result : !m->bytes || !*m->budget;
 }
 
-int evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget, struct destroyed *total)
+int evict_oldest(struct lifecycle *l, uint64_t bytes, bool purged, uint64_t *budget,
+		 struct destroyed *total)
 {
 	struct making_room m = { .l = l,
 				 .cause = purged ? COUNTER_DESTROYED_USER : COUNTER_DESTROYED_EVICTED,
@@ -426,7 +427,8 @@ static int refresh(struct lifecycle *l, struct cap *cap)
 }
 
 /* Those of `caps` that are still set, narrowest first, each with a sum. */
-static int order(struct enforcing *e, const struct cap *caps, size_t count, struct over *over, size_t *ret_count)
+static int order(struct enforcing *e, const struct cap *caps, size_t count, struct over *over,
+		 size_t *ret_count)
 {
 	*ret_count = 0;
 	for (size_t i = 0; i < count; i++) {

@@ -20,11 +20,22 @@
 
 /* ---- records ----------------------------------------------------------------------- */
 
+/* The end of a long one. It must not look like a whole one, which begins with a slash. */
+static const char *path_kept(const char *path)
+{
+	size_t length = strlen(path);
+
+	if (length <= PATH_KEPT)
+		return path;
+	path += length - PATH_KEPT;
+	return path + (*path == '/');
+}
+
 static void encode(const struct gone *g, uint64_t number, struct buffer *b)
 {
-	size_t length = strlen(g->path);
-	const char *path = length > PATH_KEPT ? g->path + length - PATH_KEPT : g->path;
-	uint8_t *p = buffer_append(b, NULL, FIXED_SIZE + util_min(length, (size_t)PATH_KEPT));
+	const char *path = path_kept(g->path);
+	size_t length = strlen(path);
+	uint8_t *p = buffer_append(b, NULL, FIXED_SIZE + length);
 
 	if (!p)
 		return;
@@ -40,7 +51,7 @@ static void encode(const struct gone *g, uint64_t number, struct buffer *b)
 	util_put_le32(p + 39, g->owner);
 	util_put_le32(p + 43, g->uid);
 	memcpy(p + 47, g->command, strlen(g->command));
-	memcpy(p + FIXED_SIZE, path, util_min(length, (size_t)PATH_KEPT));
+	memcpy(p + FIXED_SIZE, path, length);
 }
 
 /* Bytes that are no such record: false. */

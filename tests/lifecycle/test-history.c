@@ -104,6 +104,37 @@ FIXTURE_TEST_ONCE(history_keeps_the_last_and_takes_no_more_space)
 	ck_assert_uint_eq(count, HISTORY_MAX);
 }
 
+static bool take_path(void *data, const struct gone *gone)
+{
+	snprintf(data, 2048, "%s", gone->path);
+	return true;
+}
+
+/* Of a long path the end is kept; where that would begin with a slash, and look whole, one byte less. */
+FIXTURE_TEST_ONCE(end_of_a_long_path_does_not_look_like_a_whole_one)
+{
+	static const size_t sizes[] = { 9, 255, 255, 255, 253 }; /* with "/f": 10 bytes, and 1,024 */
+	uint64_t d = KEY_ID_ROOT;
+	char name[256], path[2048];
+	struct place at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(name, 'a' + (int)i, sizes[i]);
+		name[sizes[i]] = '\0';
+		d = make_directory(f, d, name);
+	}
+	make_file(f, d, "f", "x");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.grace", "0");
+	fixture_pass(f, HOUR);
+	rm(f, d, "f");
+	at = shown_place(f, d, "f");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	ck_ok(f, lifecycle_history(f->life, take_path, path));
+	ck_assert_uint_eq(strlen(path), 1023);
+	ck_assert_int_eq(path[0], 'b');
+	ck_assert_str_eq(path + 1021, "/f");
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("history");
@@ -112,6 +143,7 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, every_entry_that_is_destroyed_is_remembered_with_its_cause);
 	tcase_add_test(tcase, history_keeps_the_last_and_takes_no_more_space);
+	tcase_add_test(tcase, end_of_a_long_path_does_not_look_like_a_whole_one);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
 }

@@ -309,6 +309,56 @@ later_names_stay_hidden() {
 	says "$d/own/mine"
 }
 
+# What was hers she is told where it was, also when the directory is gone; what lay where she could not look, not.
+history_of_what_is_gone() {
+	install -d -o $alice -m 755 tree
+	as $alice mkdir -m 700 tree/sub
+	as $alice touch tree/sub/hers_alone tree/other
+	as $alice setsid rm tree/sub/hers_alone
+	as $alice "$DDBFS" trash empty --now "$d/tree" >/dev/null
+	# Hers, by a name that she never saw.
+	mkdir -m 700 shut
+	ln tree/other shut/unseen
+	setsid rm shut/unseen tree/other
+	rm -r tree shut
+	ddbfs trash empty --now "$d" >/dev/null
+	absent tree
+	exits 0 as $alice "$DDBFS" trash history --json "$d/tree/sub"
+	equal "/${d##*/}/tree/sub/hers_alone" "$(jq -r .path "$tmp/said")" 'what was hers, below what is gone'
+	equal null "$(jq -r .hidden "$tmp/said")" 'gaps in its path'
+	exits 0 as $alice "$DDBFS" trash history --json "$d"
+	equal 0 "$(grep -cE 'unseen|shut' "$tmp/said")" 'names she never saw'
+	exits 0 as $bob "$DDBFS" trash history --json "$mnt"
+	equal 0 "$(grep -cE 'hers_alone|sub' "$tmp/said")" "somebody else's"
+}
+
+# Of a path over 1 KiB the end is recorded: told as such, to whom it may be told, and found by where it was.
+history_of_a_long_path() {
+	local name
+
+	name=$(printf '%0250d' 0)
+	install -d -o $alice -m 700 "$d/top"
+	(
+		cd top
+		for _ in 1 2 3 4 5; do
+			as $alice mkdir -m 700 "$name"
+			cd "$name"
+		done
+		as $alice touch at_the_end
+		as $alice setsid rm at_the_end
+		as $alice "$DDBFS" trash empty --now . >/dev/null
+		exits 0 as $alice "$DDBFS" trash history --json .
+		equal ".../$name/$name/$name/$name/at_the_end" "$(jq -r .path "$tmp/said")" 'the end of its path'
+		equal true "$(jq -r .hidden "$tmp/said")" 'that it is not all'
+	)
+	exits 0 as $alice "$DDBFS" trash history --json "$d/top/$name/$name"
+	says "/$name/at_the_end"
+	exits 0 ddbfs trash history --json "$mnt"
+	says ".../$name/$name/$name/$name/at_the_end"
+	exits 0 as $bob "$DDBFS" trash history --json "$mnt"
+	equal 0 "$(grep -c at_the_end "$tmp/said")" "somebody else's"
+}
+
 sums_are_the_owners() {
 	install -d -o $alice -m 755 tree
 	install -d -o $bob -m 700 tree/private
@@ -344,6 +394,8 @@ it 'emptying asks the right to each directory that goes, as rm -r does' emptying
 it 'a directory given to another user shows him nothing deleted before' given_away
 it 'a file tells nothing of its other names' facts_of_other_names
 it 'P0 later names of directories are not told to whom they are hidden' later_names_stay_hidden
+it 'P1 the owner is told of what was his below what is gone, others are not' history_of_what_is_gone
+it 'P1 of a path too long to be recorded the end is told, to its owner' history_of_a_long_path
 it 'P0 sums of private directories are their owner'\''s, and of whose directory they are in' sums_are_the_owners
 it 'leaves a store that checks clean' check_clean -o allow_other
 done_testing
