@@ -147,6 +147,9 @@ punching() {
 	gives EOPNOTSUPP fallocate f collapse 0 4096
 	gives EINVAL fallocate f plain 0 0
 	gives EOPNOTSUPP fallocate f punch 0 10
+	fallocate --posix -o 390000 -l 20000 f
+	equal 410000 "$(stat -c %s f)" 'size after posix_fallocate'
+	truncate -s 400000 f
 	echo 3 >/proc/sys/vm/drop_caches
 	truncate -s 400000 "$r"
 	cmp f "$r"

@@ -103,14 +103,32 @@ exchange() {
 	thing q/file file
 	gives ok rename p/dir q/file exchange
 	equal '2 3' "$(stat -c %h p q | xargs)" 'link counts'
+	# Nothing was deleted.
+	lists .trash
+	equal '' "$(ddbfs trash list --json .)" 'entries'
+}
+
+exchanged_while_opened() {
+	mkdir a b
+	thing a/f file
+	thing b/g file
+	gives 0 open-while-exchanged a/f b/g 3000
+	lists .trash
+	equal 'file of a/f file of b/g' "$(cat a/f b/g | sort | xargs)" 'what both hold'
 }
 
 unknown_flags() {
+	local flags
+
 	thing a file
 	thing b file
-	gives EINVAL rename a b exchange,noreplace
-	gives EINVAL rename a b 0x100
+	for flags in exchange,noreplace 0x100 whiteout whiteout,exchange; do
+		gives EINVAL rename a b $flags
+	done
+	content a 'file of a'
 	content b 'file of b'
+	lists . a b
+	lists .trash
 }
 
 into_itself() {
@@ -261,6 +279,7 @@ chmod 755 "$mnt"
 it 'every kind of thing renamed over every kind answers as rename(2) says' every_kind_over_every_kind
 it 'RENAME_NOREPLACE gives EEXIST and changes nothing' noreplace
 it 'RENAME_EXCHANGE swaps two names' exchange
+it 'X2 of two names that are exchanged in a loop neither is ever missing' exchanged_while_opened
 it 'unknown and contradicting flags give EINVAL' unknown_flags
 it 'a directory cannot be moved into itself' into_itself
 it 'paths through files, loops and missing directories give their errors' through_files_and_loops

@@ -181,6 +181,29 @@ int loop_open_while_replaced(char **a)
 	return 0;
 }
 
+int loop_open_while_exchanged(char **a)
+{
+	long count = atol(a[2]), failed = 0;
+	pid_t child = fork();
+
+	if (child < 0)
+		return sys_answer(-1);
+	while (!child)
+		if (renameat2(AT_FDCWD, a[0], AT_FDCWD, a[1], RENAME_EXCHANGE))
+			_exit(1);
+	for (long i = 0; i < 2 * count; i++) {
+		int fd = open(a[i % 2], O_RDONLY);
+
+		failed += fd < 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (kill(child, SIGKILL) || joined(child) != 255)
+		puts("the one who exchanged them failed");
+	printf("%ld\n", failed);
+	return 0;
+}
+
 struct linux_dirent64 {
 	uint64_t d_ino;
 	int64_t d_off;

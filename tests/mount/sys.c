@@ -356,6 +356,7 @@ static const struct verb {
 	{ "look-while-renamed", 1, loop_look_while_renamed },
 	{ "make", 3, loop_make },
 	{ "mmap", 2, loop_mmap },
+	{ "open-while-exchanged", 3, loop_open_while_exchanged },
 	{ "open-while-replaced", 2, loop_open_while_replaced },
 	{ "pace", 2, loop_pace },
 	{ "read-and-unlink", 2, loop_read_and_unlink },

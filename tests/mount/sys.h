@@ -27,6 +27,8 @@ int loop_look_while_renamed(char **a);
 int loop_make(char **a);
 /* mmap FILE SIZE: shared writable mappings of two processes and read/write see each other. */
 int loop_mmap(char **a);
+/* open-while-exchanged ONE OTHER COUNT: opens both again and again while a child exchanges them. Prints how often that failed. */
+int loop_open_while_exchanged(char **a);
 /* open-while-replaced FILE COUNT: opens it again and again while a child renames over it. Prints how often that failed. */
 int loop_open_while_replaced(char **a);
 /* pace DIR COUNT: creates and unlinks that many files, one by one. Prints the longest and the middle time of one call in microseconds. */
