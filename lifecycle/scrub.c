@@ -19,13 +19,9 @@
 #define PERIOD_NS (7 * DAY_NS) /* from the end of one pass to the start of the next */
 #define FIRST_NS MINUTE_NS /* after the mount */
 #define AGAIN_NS HOUR_NS /* whether a pass is due; after one that failed */
-#define NOTE_NS (5 * MINUTE_NS) /* how often the position is written down */
 #define RATE (INT64_C(16) << 20) /* bytes a second */
 #define RATE_NOW (INT64_C(128) << 20)
-#define ROW_BYTES 1024 /* what an item counts as */
 #define PAUSE_NS 2000000
-#define ROWS 64 /* read at once */
-#define BLOCK (256 << 10)
 #define IOPRIO_IDLE (3 << 13)
 
 int scrub_init(struct scrub *s)
@@ -71,8 +67,9 @@ static void load(struct lifecycle *l, struct scrub *s)
 	memcpy(s->at.bytes, value.attrs + RECORD_SIZE, s->at.size);
 }
 
-static void note(struct lifecycle *l, struct scrub *s)
+void scrub_note(struct lifecycle *l)
 {
+	struct scrub *s = &l->scrub;
 	_cleanup_(transaction_release) struct transaction t = { 0 };
 	uint8_t record[RECORD_SIZE + KEY_MAX] = { TREE_RECORD_FORMAT, TREE_RECORD_SCRUB };
 	size_t size = RECORD_SIZE;
@@ -112,21 +109,20 @@ static void wait_until(struct scrub *s, int64_t until_ns)
 			return;
 }
 
-/* Asked after each thousand rows of the index, a millisecond's work: leaves as much time to others, and more. */
-static bool is_stopped(void *data)
+bool scrub_is_stopped(void *data, bool held)
 {
 	struct scrub *s = data;
 	bool stop;
 
 	pthread_mutex_lock(&s->mutex);
-	wait_until(s, monotonic_ns() + PAUSE_NS);
+	if (!held)
+		wait_until(s, monotonic_ns() + PAUSE_NS);
 	stop = s->stop;
 	pthread_mutex_unlock(&s->mutex);
 	return stop;
 }
 
-/* Counts what was read, and waits until that much may have been. True: stop. */
-static bool pace(struct scrub *s, int64_t bytes)
+bool scrub_pace(struct scrub *s, int64_t bytes)
 {
 	int64_t now_ns = monotonic_ns();
 	bool stop;
@@ -144,7 +140,7 @@ static bool pace(struct scrub *s, int64_t bytes)
 
 /* ---- what is found ----------------------------------------------------------------- */
 
-static void found(struct lifecycle *l, const char *path, const char *text)
+void scrub_found(struct lifecycle *l, const char *path, const char *text)
 {
 	struct scrub *s = &l->scrub;
 	char *line = NULL;
@@ -163,7 +159,7 @@ static void found(struct lifecycle *l, const char *path, const char *text)
 	free(line);
 }
 
-static void found_at(struct lifecycle *l, const struct place *at, const char *text)
+void scrub_found_at(struct lifecycle *l, const struct place *at, const char *text)
 {
 	_cleanup_free_ char *path = NULL;
 	struct place shown = *at;
@@ -171,165 +167,7 @@ static void found_at(struct lifecycle *l, const struct place *at, const char *te
 	damaged_show(at, shown.name);
 	if (tree_path(l->store, &shown, &path))
 		path = NULL;
-	found(l, path ? path : shown.name, text);
-}
-
-/* ---- reading ------------------------------------------------------------------------- */
-
-/* 0, -EINTR (stopped), -EBADMSG or -EIO (damaged), another negative errno. */
-static int read_body(struct lifecycle *l, uint64_t body, uint8_t *block)
-{
-	uint64_t at = 0;
-	int result = 0;
-
-	while (!result) {
-		result = store_body_seek(l->store, body, at, true, &at);
-		if (result || at >= INT64_MAX)
-			break;
-		result = store_body_read(l->store, body, at, block, BLOCK);
-		at += BLOCK;
-		if (!result && pace(&l->scrub, BLOCK))
-			result = -EINTR;
-	}
-	return result;
-}
-
-/* It may have gone, or become another, since the row was read. */
-static bool is_still_damaged(struct lifecycle *l, const struct key *key)
-{
-	_cleanup_(store_value_release) struct store_value value = { 0 };
-
-	return damaged_is(store_get(l->store, key, false, &value));
-}
-
-static void damaged_row(struct lifecycle *l, const struct store_row *row)
-{
-	struct key_parts parts;
-	struct place at = { 0 };
-	struct key key;
-
-	if (key_from_bytes(store_codec(l->store), row->key, row->key_size, &key) ||
-	    !is_still_damaged(l, &key))
-		return;
-	if (key_parse(store_codec(l->store), row->key, row->key_size, &parts) ||
-	    parts.kind != KEY_KIND_ITEM) {
-		found(l, "(store)", "a record of the store cannot be read");
-		return;
-	}
-	at = (struct place){ .directory = parts.id, .state = parts.state, .seq = parts.seq };
-	key_unknown_name(store_codec(l->store), &parts, at.name);
-	found_at(l, &at, "the item cannot be read");
-}
-
-static int scrub_row(struct lifecycle *l, const struct store_row *row, uint8_t *block)
-{
-	struct place at = { .state = KEY_ACT };
-	struct key_parts parts;
-	struct item item;
-	char what[48];
-	int result;
-
-	if (row->damaged) {
-		damaged_row(l, row);
-		return 0;
-	}
-	if (key_parse(store_codec(l->store), row->key, row->key_size, &parts))
-		return 0;
-	if (parts.kind == KEY_KIND_ITEM)
-		result = record_row_item(l->store, row, &at, &item);
-	else if (parts.kind == KEY_KIND_LINK)
-		result = record_decode_item(&row->value, &item);
-	else
-		return 0;
-	/* A name of several has no content of its own. */
-	if (result || item.flags & ITEM_REFERENCE || !item.body)
-		return 0;
-	result = read_body(l, item.body, block);
-	if (result != -EBADMSG && result != -EIO)
-		return result;
-	snprintf(what, sizeof(what), "(item %" PRIu64 ", of several names)", item.id);
-	if (parts.kind == KEY_KIND_LINK)
-		found(l, what, "part of its content cannot be read");
-	else
-		found_at(l, &at, "part of its content cannot be read");
-	return 0;
-}
-
-/* Rows of one partition at and after `at`, which moves on. */
-static int scrub_page(struct lifecycle *l, const struct key_range *range, struct key *at, uint8_t *block)
-{
-	_cleanup_(store_page_release) struct store_page page = { 0 };
-	struct store_query query = { .range = *range, .limit = ROWS };
-	int result;
-
-	query.range.from = *at;
-	result = store_query(l->store, &query, &page);
-	for (size_t i = 0; i < page.count && !result; i++) {
-		result = scrub_row(l, &page.rows[i], block);
-		pthread_mutex_lock(&l->scrub.mutex);
-		l->scrub.status.items++;
-		pthread_mutex_unlock(&l->scrub.mutex);
-		if (!result && pace(&l->scrub, ROW_BYTES))
-			result = -EINTR;
-	}
-	if (result)
-		return result;
-	*at = page.more ? page.next : range->to;
-	return 0;
-}
-
-/* The partition that a key is in. */
-static void partition_of(const struct key *key, struct key_range *ret_range)
-{
-	ret_range->from = *key;
-	ret_range->to = *key;
-	ret_range->to.size = key->partition_size;
-	/* Above all sort keys: no name or number begins with it. */
-	ret_range->to.bytes[ret_range->to.size++] = 0xff;
-}
-
-static int scrub_rows(struct lifecycle *l, uint8_t *block)
-{
-	struct scrub *s = &l->scrub;
-	int64_t noted_ns = monotonic_ns();
-	struct key_range range;
-	struct key at = s->at, key;
-	int result = 0;
-
-	while (!result) {
-		result = store_scan(l->store, at.size ? &at : NULL, &key);
-		if (result == STORE_ABSENT)
-			return 0;
-		partition_of(&key, &range);
-		if (!result)
-			result = scrub_page(l, &range, &key, block);
-		if (result)
-			break;
-		at = key;
-		pthread_mutex_lock(&s->mutex);
-		s->at = at;
-		pthread_mutex_unlock(&s->mutex);
-		if (monotonic_ns() - noted_ns > NOTE_NS) {
-			note(l, s);
-			noted_ns = monotonic_ns();
-		}
-	}
-	return result;
-}
-
-/* 0, -EINTR, other errno. */
-static int pass(struct lifecycle *l, uint8_t *block)
-{
-	struct scrub *s = &l->scrub;
-	const char *wrong = NULL;
-	int result = 0;
-
-	/* One that goes on has done it. */
-	if (!s->at.size)
-		result = store_verify(l->store, is_stopped, s, &wrong);
-	if (!result && wrong)
-		found(l, "(database)", wrong);
-	return result ? result : scrub_rows(l, block);
+	scrub_found(l, path ? path : shown.name, text);
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
@@ -363,7 +201,7 @@ static void run(struct lifecycle *l, struct scrub *s, uint8_t *block)
 	s->status.items = s->status.bytes = 0;
 	s->paced_ns = 0;
 	pthread_mutex_unlock(&s->mutex);
-	result = pass(l, block);
+	result = scrub_pass(l, block);
 	pthread_mutex_lock(&s->mutex);
 	s->status.active = false;
 	/* One that failed goes on when it is looked at again. */
@@ -374,7 +212,7 @@ static void run(struct lifecycle *l, struct scrub *s, uint8_t *block)
 		s->status.last_found = s->status.found;
 	}
 	pthread_mutex_unlock(&s->mutex);
-	note(l, s);
+	scrub_note(l);
 	pthread_mutex_lock(&s->mutex);
 }
 
@@ -382,7 +220,7 @@ static void *scrub_main(void *data)
 {
 	struct lifecycle *l = data;
 	struct scrub *s = &l->scrub;
-	uint8_t *block = malloc(BLOCK);
+	uint8_t *block = malloc(SCRUB_BLOCK);
 
 	be_idle();
 	pthread_mutex_lock(&s->mutex);

@@ -251,7 +251,7 @@ int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes,
 
 /* ---- engine-local-scrub.c ------------------------------------------------- */
 
-int local_verify_running(struct engine *engine, bool (*stop)(void *data), void *data,
+int local_verify_running(struct engine *engine, bool (*stop)(void *data, bool held), void *data,
 			 const char **ret_wrong);
 
 /* ---- engine-local-merge.c ------------------------------------------------ */

@@ -108,6 +108,11 @@ static int memory_scan(struct engine *engine, const struct key *from, struct key
 
 	pthread_mutex_lock(&m->lock);
 	result = memory_next_key(&m->map, from, ret_key);
+	/* What does not unseal has a key all the same. */
+	if (!result)
+		result = spoilt_item(m, ret_key->bytes, ret_key->size, true);
+	if (result == -EBADMSG)
+		result = 0;
 	pthread_mutex_unlock(&m->lock);
 	return result;
 }

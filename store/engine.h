@@ -31,7 +31,7 @@ struct engine_ops {
 			 uint64_t *ret_offset);
 	int (*body_usage)(struct engine *e, uint64_t body, uint64_t *ret_bytes);
 	int (*scan)(struct engine *e, const struct key *from, struct key *ret_key);
-	int (*verify)(struct engine *e, bool (*stop)(void *data), void *data,
+	int (*verify)(struct engine *e, bool (*stop)(void *data, bool held), void *data,
 		      const char **ret_wrong); /* NULL: nothing to verify */
 	int (*sync)(struct engine *e);
 	int (*checkpoint)(struct engine *e);

@@ -77,6 +77,12 @@ void index_reader_attributes_only(struct index_reader *reader);
 int index_seek(struct index_reader *reader, const uint8_t *key, size_t key_size, bool inclusive,
 	       bool reverse, struct index_row *ret_row);
 int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_row);
+/*
+ * Steps over as many items as its snapshot has, from the first on or from where
+ * the last call ended, at most `most`. *ret_count: over how many; less than
+ * `most` at the end. Copies nothing. 0 or negative errno.
+ */
+int index_count(struct index_reader *reader, bool first, uint64_t most, uint64_t *ret_count);
 
 /* ---- writing ----------------------------------------------------------- */
 

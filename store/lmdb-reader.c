@@ -314,6 +314,23 @@ int index_step(struct index_reader *reader, bool reverse, struct index_row *ret_
 	return index_is_state(&k) ? INDEX_ABSENT : take_row(reader, &k, &v, ret_row);
 }
 
+int index_count(struct index_reader *reader, bool first, uint64_t most, uint64_t *ret_count)
+{
+	uint64_t count = 0;
+	MDB_val key, value;
+	int r = first && mdb_cursor_renew(reader->txn, reader->cursor) != 0 ? -EIO : 0;
+
+	while (r == 0 && count < most) {
+		r = guarded_find(reader, reader->cursor, first && !count ? MDB_FIRST : MDB_NEXT,
+				 &key, &value);
+		count += r == 0;
+	}
+	if (r < 0)
+		return r;
+	*ret_count = count;
+	return 0;
+}
+
 int index_free_pages(struct index *x, uint64_t *ret_pages)
 {
 	struct index_reader *reader;

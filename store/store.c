@@ -317,7 +317,7 @@ int store_scan(struct store *s, const struct key *from, struct key *ret_key)
 	return s->engine->ops->scan(s->engine, from, ret_key);
 }
 
-int store_verify(struct store *s, bool (*stop)(void *data), void *data, const char **ret_wrong)
+int store_verify(struct store *s, bool (*stop)(void *data, bool held), void *data, const char **ret_wrong)
 {
 	*ret_wrong = NULL;
 	return s->engine->ops->verify ? s->engine->ops->verify(s->engine, stop, data, ret_wrong) : 0;

@@ -172,10 +172,10 @@ int store_scan(struct store *s, const struct key *from, struct key *ret_key);
 /*
  * Verifies the structure of what is on disk while the store is in use: that no
  * key of it hides another. *ret_wrong: NULL, or what is wrong (static words).
- * `stop` is asked now and then. 0, -EINTR (stopped), negative errno. Changes
- * and reads go on; space that is freed meanwhile is used again only afterwards.
+ * `stop` is asked now and then; it may wait where `held` is false: then nothing
+ * is held. 0, -EINTR (stopped), negative errno. Changes and reads go on.
  */
-int store_verify(struct store *s, bool (*stop)(void *data), void *data, const char **ret_wrong);
+int store_verify(struct store *s, bool (*stop)(void *data, bool held), void *data, const char **ret_wrong);
 
 /* Returns when everything acknowledged before the call survives power loss. 0, -EIO (and from then on). Blocks. */
 int store_sync(struct store *s);
