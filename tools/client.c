@@ -89,14 +89,14 @@ int client_open(const struct arguments *a, const char *path, bool follow, struct
 	_cleanup_free_ char *control = NULL;
 	int code;
 
-	watch_begin(a, path, &c.beat);
+	watch_ask(a);
 	code = locate(a, path, follow, &c.mount, &c.inner);
 	if (code != EXIT_DONE)
 		return code;
 	control = print_format("%s/" CONTROL_DIRECTORY "/" CONTROL_FILE, c.mount.point);
 	if ((c.fd = open(control, O_RDONLY | O_CLOEXEC)) < 0)
 		code = fail_control(&c, errno);
-	watch_beat(c.beat);
+	watch_beat(a);
 	if (code != EXIT_DONE)
 		client_close(&c);
 	else
@@ -112,7 +112,7 @@ void client_close(struct client *c)
 		close(c->fd);
 	free(c->inner);
 	mount_release(&c->mount);
-	*c = (struct client){ .fd = -1, .beat = -1 };
+	*c = (struct client){ .fd = -1 };
 }
 
 int client_path(const struct client *c, const char *path, bool follow, char **ret_inner)
@@ -200,7 +200,7 @@ static int exchange(struct call *k, struct control_message *m)
 	while (ioctl(k->client->fd, CONTROL_CALL, m) < 0)
 		if (errno != EINTR)
 			return errno;
-	watch_beat(k->client->beat);
+	watch_beat(k->client->arguments);
 	if (m->size > sizeof(m->text))
 		return EPROTO;
 	take_text(k, m->text, m->size);

@@ -17,13 +17,11 @@ struct client {
 	struct mount mount;
 	char *inner; /* the path that was asked about, from the file system's root */
 	int fd;
-	int beat; /* watch.h; the process's, not the client's */
 };
 
 /*
  * Finds the mount that `path` (NULL: the working directory) is in and opens its
- * control file. From here on a child process goes on, watched (watch.h): a mount
- * that hangs is given up after WATCH_FIRST_SECONDS. `follow`: whether the last name of the path may be a symbolic
+ * control file. `follow`: whether the last name of the path may be a symbolic
  * link to be followed. EXIT_DONE, or said and EXIT_NOT_FOUND, EXIT_FAILED.
  */
 int client_open(const struct arguments *a, const char *path, bool follow, struct client *ret_client);

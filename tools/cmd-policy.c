@@ -16,6 +16,7 @@
 #include "tools/client.h"
 #include "tools/print.h"
 #include "tools/table.h"
+#include "tools/watch.h"
 
 #define VALUE_MAX 256
 
@@ -276,8 +277,10 @@ static int each(const struct arguments *a, int (*change)(const struct arguments 
 	}
 	if (code != EXIT_DONE || arguments_has(a, OPTION_DRY_RUN))
 		return code;
-	for (i = 1; i < a->count && code == EXIT_DONE; i++)
+	for (i = 1; i < a->count && code == EXIT_DONE; i++) {
 		code = change(a, resolved, a->operands[i], true);
+		watch_beat(a);
+	}
 	return code != EXIT_DONE && i > 2 ? EXIT_PARTLY : code;
 }
 

@@ -116,6 +116,7 @@ struct command {
 	const char *text; /* paragraphs for the manual and `help VERB` */
 	int (*run)(const struct arguments *a);
 	bool hidden;
+	bool asks; /* a mount, which may hang: it runs watched (watch.h) */
 	const enum option_id *options; /* besides --help, which all take */
 	unsigned options_count;
 };
@@ -128,6 +129,7 @@ struct arguments {
 	char *values[OPTION_COUNT]; /* NULL: not given; "" for a flag */
 	char **operands; /* borrowed from argv */
 	unsigned count;
+	int beat; /* watch.h's; -1: unwatched */
 };
 
 static inline bool arguments_has(const struct arguments *a, enum option_id id)

@@ -61,6 +61,7 @@ const struct command command_table[] = {
 		.summary = "what is mounted, how much is in it, and whether all is well",
 		.text = "Without PATH and outside of any mount, lists the mounts.",
 		.run = cmd_status,
+		.asks = true,
 		TAKES(OPTION_JSON),
 	},
 	{
@@ -71,6 +72,7 @@ const struct command command_table[] = {
 		.text = "A deleted directory is one line, whatever went with it; give its path to see inside. Lines come as they are "
 			"found unless --sort is given. The same is to be seen with ls in PATH/.trash.",
 		.run = cmd_trash_list,
+		.asks = true,
 		TAKES(OPTION_JSON, OPTION_SINCE, OPTION_BY, OPTION_UNDER, OPTION_NAME, OPTION_SORT,
 		      OPTION_LIMIT),
 	},
@@ -84,6 +86,7 @@ const struct command command_table[] = {
 			"Others than root see what they deleted, and what was theirs where they could list it. What was restored is in no trash and no "
 			"history. --since is about when it was destroyed.",
 		.run = cmd_trash_history,
+		.asks = true,
 		TAKES(OPTION_JSON, OPTION_SINCE, OPTION_BY, OPTION_UNDER, OPTION_NAME, OPTION_LIMIT),
 	},
 	{
@@ -100,6 +103,7 @@ const struct command command_table[] = {
 			"goes to the trash in the same moment, if that is still what bears the name (exit code 5 else). The same "
 			"command again exchanges them again.",
 		.run = cmd_trash_restore,
+		.asks = true,
 		TAKES(OPTION_TO, OPTION_SKIP, OPTION_RENAME, OPTION_REPLACE, OPTION_SWAP, OPTION_JSON),
 	},
 	{
@@ -111,6 +115,7 @@ const struct command command_table[] = {
 			"otherwise), so that 'ddbfs undo' can bring it back until then; --now destroys at once. What is deleted "
 			"while the command runs survives.",
 		.run = cmd_trash_empty,
+		.asks = true,
 		TAKES(OPTION_OLDER_THAN, OPTION_NOW, OPTION_DRY_RUN, OPTION_JSON),
 	},
 	{
@@ -123,6 +128,7 @@ const struct command command_table[] = {
 			"If a name is taken nothing is moved (exit code 5), unless --skip, --rename or --replace is given. What is "
 			"back already counts as done; what is gone for good is named (exit code 3).",
 		.run = cmd_undo,
+		.asks = true,
 		TAKES(OPTION_LIST, OPTION_ALL, OPTION_ONLY, OPTION_DRY_RUN, OPTION_SKIP,
 		      OPTION_RENAME, OPTION_REPLACE, OPTION_JSON),
 	},
@@ -133,6 +139,7 @@ const struct command command_table[] = {
 		.summary = "destroy what has expired now, and give its space back",
 		.text = "The daemon does the same by itself in time. For root and the user who mounted the store.",
 		.run = cmd_sweep,
+		.asks = true,
 		TAKES(OPTION_JSON),
 	},
 	{
@@ -141,6 +148,7 @@ const struct command command_table[] = {
 		.max = 1,
 		.summary = "what is kept how long in a directory, and where that was set",
 		.run = cmd_policy_show,
+		.asks = true,
 		TAKES(OPTION_JSON),
 	},
 	{
@@ -162,6 +170,7 @@ const struct command command_table[] = {
 			"root's minimum, brings back nothing that has expired, and leaves alone what is held, emptied, or what you "
 			"may not delete (exit code 3). --dry-run says what would happen, and sets nothing.",
 		.run = cmd_policy_set,
+		.asks = true,
 		TAKES(OPTION_APPLY_EXISTING, OPTION_DRY_RUN, OPTION_JSON),
 	},
 	{
@@ -171,6 +180,7 @@ const struct command command_table[] = {
 		.max = COMMAND_UNBOUNDED,
 		.summary = "remove policy from a directory: that of the directory above counts again",
 		.run = cmd_policy_unset,
+		.asks = true,
 	},
 	{
 		.name = "df",
@@ -182,6 +192,7 @@ const struct command command_table[] = {
 			"what goes by itself within a day. What lies in a directory that was moved into the trash is trash. A file "
 			"with several names is shared out among them.",
 		.run = cmd_df,
+		.asks = true,
 		TAKES(OPTION_JSON),
 	},
 	{
@@ -192,6 +203,7 @@ const struct command command_table[] = {
 		.text = "After a jump that the machine's steady clock does not bear out, what has expired is hidden but not "
 			"destroyed until the clock was right for a day or is confirmed by this.",
 		.run = cmd_clock_accept,
+		.asks = true,
 	},
 	{
 		.name = "scrub",
@@ -202,6 +214,7 @@ const struct command command_table[] = {
 			"read-only; asked for it begins at once and reads 128 MiB a second. 'ddbfs status' shows how far it is "
 			"and what it found, the log and /.ddbfs/stats too. Nothing is changed.",
 		.run = cmd_scrub,
+		.asks = true,
 		TAKES(OPTION_JSON),
 	},
 	{

@@ -15,6 +15,7 @@
 
 #include "fs/fs.h"
 #include "store/util.h"
+#include "tools/child.h"
 #include "tools/interrupt.h"
 #include "tools/mounts.h"
 #include "tools/print.h"
@@ -22,7 +23,7 @@
 #include "tools/unmounting.h"
 
 #define WAIT_MS 200
-#define STOP_TRIES 25
+#define STOP_MS 5000
 
 /* What the daemon tells its parent, once: that it is mounted, or why it is not. */
 struct report {
@@ -255,16 +256,6 @@ static int died(pid_t pid, struct report *r)
 	return EXIT_FAILED;
 }
 
-static bool ends(pid_t pid)
-{
-	for (unsigned i = 0; i < STOP_TRIES; i++) {
-		if (waitpid(pid, NULL, WNOHANG) != 0)
-			return true;
-		poll(NULL, 0, WAIT_MS);
-	}
-	return false;
-}
-
 /* It sees SIGTERM once it has opened the store, which may take its time; what it does until then may end anywhere. */
 static int stop(const struct daemon_plan *plan, pid_t pid, struct report *r)
 {
@@ -273,9 +264,9 @@ static int stop(const struct daemon_plan *plan, pid_t pid, struct report *r)
 	bool left;
 
 	kill(pid, SIGTERM);
-	if (!ends(pid)) {
+	if (!child_ends(pid, STOP_MS, NULL)) {
 		kill(pid, SIGKILL);
-		ends(pid);
+		child_ends(pid, STOP_MS, NULL);
 	}
 	/* One that was killed leaves a dead mount, if it had come so far. */
 	left = mounts_find(plan->mount_point, &m) == 1 && !strcmp(m.type, MOUNTS_TYPE) &&

@@ -16,6 +16,7 @@
 #include "store/util.h"
 #include "tools/cmd.h"
 #include "tools/print.h"
+#include "tools/watch.h"
 
 /* Tables measure and print UTF-8; a plain C locale would have its bytes escaped. */
 static void set_locale(void)
@@ -27,11 +28,16 @@ static void set_locale(void)
 		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* So that no file that is opened later is taken for one of them. */
+/*
+ * So that no file that is opened later is taken for one of them. What was closed
+ * cannot be read, nor written but for messages: output must not look done.
+ */
 static void keep_standard_descriptors(void)
 {
+	static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags[fd]) < 0)
 			exit(EXIT_FAILED);
 }
 
@@ -54,10 +60,13 @@ static int run(const struct command *command, int argc, char **argv)
 	struct arguments a;
 	int code = arguments_parse(command, argc, argv, &a);
 
-	if (code == EXIT_DONE && arguments_has(&a, OPTION_HELP))
+	if (code == EXIT_DONE && arguments_has(&a, OPTION_HELP)) {
 		help_command(stdout, command);
-	else if (code == EXIT_DONE)
+	} else if (code == EXIT_DONE) {
+		if (command->asks)
+			watch_begin(&a);
 		code = command->run(&a);
+	}
 	arguments_release(&a);
 	return code;
 }

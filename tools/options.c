@@ -290,7 +290,7 @@ int arguments_parse(const struct command *command, int argc, char **argv, struct
 	struct arguments *a = ret_arguments;
 	int code = EXIT_DONE;
 
-	*a = (struct arguments){ .command = command, .operands = argv };
+	*a = (struct arguments){ .command = command, .operands = argv, .beat = -1 };
 	for (int at = 0; at < argc && code == EXIT_DONE; at++) {
 		if (!strcmp(argv[at], "--")) {
 			while (++at < argc)

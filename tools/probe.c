@@ -7,13 +7,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/control.h"
 #include "store/util.h"
+#include "tools/child.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
+
+#define KILLED_MS 500
 
 struct answer {
 	int error; /* an errno */
@@ -109,6 +111,6 @@ enum probe probe_mount(const char *point, pid_t *ret_pid)
 	close(pipes[0]);
 	/* Waiting for a FUSE answer ends by SIGKILL; if even that hangs, the child is init's. */
 	kill(pid, SIGKILL);
-	waitpid(pid, NULL, result == PROBE_HANGS ? WNOHANG : 0);
+	child_ends(pid, KILLED_MS, NULL);
 	return result;
 }

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -11,20 +13,21 @@
 #include <unistd.h>
 
 #include "store/util.h"
+#include "tools/child.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 
 #define KILLED_MS 1000
-#define REAPED_MS 10
+#define ENDING_MS 10
+#define ASKS 'a'
+#define BEAT 'b'
 
 struct watch {
 	const struct arguments *arguments;
-	const char *path;
 	pid_t child;
-	int beats; /* a pipe from the child; closed when it has ended */
+	int beats; /* a pipe from the child; -1 when its end is closed: the child is ending, or has ended */
 	int interrupt;
 	unsigned signals;
-	bool answered;
 	int64_t due_ms; /* when to give up; INT64_MAX: never */
 };
 
@@ -36,15 +39,22 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* The path that was given, if one was; undo takes numbers too. */
+static char *about(const struct arguments *a)
+{
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->operands[i][strspn(a->operands[i], "0123456789")])
+			return print_quoted(a->operands[i]);
+	return print_format("the working directory");
+}
+
 /* The child is told to end; one that cannot is init's. */
 static void __attribute__((noreturn)) give_up(const struct watch *w)
 {
-	struct pollfd p = { .fd = w->beats };
-	_cleanup_free_ char *quoted = print_quoted(w->path ? w->path : "the working directory");
+	_cleanup_free_ char *quoted = about(w->arguments);
 
 	kill(w->child, SIGKILL);
-	poll(&p, 1, KILLED_MS);
-	waitpid(w->child, NULL, WNOHANG);
+	child_ends(w->child, KILLED_MS, NULL);
 	if (w->signals)
 		_exit(cmd_fail(w->arguments, EXIT_INTERRUPTED,
 			       "%s: interrupted, without an answer of the daemon: what it does for this stops between two steps; 'ddbfs status' says whether it answers",
@@ -54,26 +64,9 @@ static void __attribute__((noreturn)) give_up(const struct watch *w)
 		       quoted, WATCH_FIRST_SECONDS));
 }
 
-/* Its files are closed one after the other, and closing one of a daemon that hangs may take for ever. */
-static bool is_reaped(const struct watch *w, int *ret_status)
-{
-	for (int ms = 0; ms < KILLED_MS; ms += REAPED_MS) {
-		if (waitpid(w->child, ret_status, WNOHANG) > 0)
-			return true;
-		poll(NULL, 0, REAPED_MS);
-	}
-	return false;
-}
-
 /* Ends as the child ended, also by a signal: a shell tells the two apart. */
-static void __attribute__((noreturn)) end_alike(const struct watch *w)
+static void __attribute__((noreturn)) end_alike(int status)
 {
-	int status = 0;
-
-	if (w->signals && !is_reaped(w, &status))
-		give_up(w);
-	while (!w->signals && waitpid(w->child, &status, 0) < 0 && errno == EINTR)
-		;
 	if (!WIFSIGNALED(status))
 		_exit(WEXITSTATUS(status));
 	interrupt_unblock();
@@ -96,32 +89,43 @@ static void pass_on(struct watch *w)
 static void take_beats(struct watch *w)
 {
 	char bytes[256];
+	ssize_t size = read(w->beats, bytes, sizeof(bytes));
 
-	if (read(w->beats, bytes, sizeof(bytes)) <= 0)
+	if (size == 0) {
+		close(w->beats);
+		w->beats = -1;
+	}
+	if (size <= 0 || w->signals > 1)
 		return;
-	w->answered = true;
-	if (w->signals < 2)
-		w->due_ms = w->signals ? now_ms() + WATCH_GRACE_SECONDS * 1000 : INT64_MAX;
+	w->due_ms = w->signals		    ? now_ms() + WATCH_GRACE_SECONDS * 1000 :
+		    bytes[size - 1] == BEAT ? INT64_MAX :
+					      now_ms() + WATCH_FIRST_SECONDS * 1000;
 }
 
+/* Looks before it gives up: who was stopped by ^Z finds the time over and the beats there. */
 static void __attribute__((noreturn)) watch(struct watch *w)
 {
+	int status;
+
 	w->due_ms = now_ms() + WATCH_FIRST_SECONDS * 1000;
 	for (;;) {
 		struct pollfd p[] = { { .fd = w->beats, .events = POLLIN },
 				      { .fd = w->interrupt, .events = POLLIN } };
-		int64_t left = w->due_ms == INT64_MAX ? -1 : util_max(w->due_ms - now_ms(), INT64_C(0));
+		int64_t left = w->due_ms == INT64_MAX ? INT_MAX :
+							util_max(w->due_ms - now_ms(), (int64_t)0);
+		int ready;
 
-		if (!left)
-			give_up(w);
-		if (poll(p, ARRAY_SIZE(p), (int)left) < 0)
-			continue;
-		if (p[0].revents & POLLIN)
+		/* Its files are closed one after the other, and one of them may be a daemon's that hangs. */
+		if (w->beats < 0 && child_ends(w->child, 0, &status))
+			end_alike(status);
+		ready = poll(p, ARRAY_SIZE(p),
+			     (int)(w->beats < 0 ? util_min(left, (int64_t)ENDING_MS) : left));
+		if (ready > 0 && p[0].revents)
 			take_beats(w);
-		else if (p[0].revents)
-			end_alike(w);
-		if (p[1].revents)
+		if (ready > 0 && p[1].revents)
 			pass_on(w);
+		if (ready == 0 && !left)
+			give_up(w);
 	}
 }
 
@@ -133,13 +137,12 @@ static void follow(pid_t parent)
 		raise(SIGTERM);
 }
 
-void watch_begin(const struct arguments *a, const char *path, int *ret_beat)
+void watch_begin(struct arguments *a)
 {
-	struct watch w = { .arguments = a, .path = path };
+	struct watch w = { .arguments = a };
 	pid_t parent = getpid();
 	int pipes[2];
 
-	*ret_beat = -1;
 	fflush(NULL);
 	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
 		return;
@@ -159,12 +162,22 @@ void watch_begin(const struct arguments *a, const char *path, int *ret_beat)
 		return;
 	}
 	follow(parent);
-	*ret_beat = pipes[1];
+	a->beat = pipes[1];
 }
 
-void watch_beat(int beat)
+static void tell(const struct arguments *a, char what)
 {
 	/* A full pipe says as much as one byte more. */
-	if (beat >= 0 && write(beat, "", 1) < 0)
+	if (a->beat >= 0 && write(a->beat, &what, 1) < 0)
 		return;
+}
+
+void watch_ask(const struct arguments *a)
+{
+	tell(a, ASKS);
+}
+
+void watch_beat(const struct arguments *a)
+{
+	tell(a, BEAT);
 }

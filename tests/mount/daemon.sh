@@ -101,39 +101,15 @@ hung_mount() {
 	echo text >f
 	pid=$(daemon_pid)
 	cd /
-	kill -STOP "$pid"
+	hang "$pid"
 	(timeout 100 stat "$mnt/nothing" >/dev/null 2>&1 &)
 	# Refused, not waited for.
 	ddbfs_limit=30 exits 13 mount_up
 	says 'does not answer'
 	exits 1 ddbfs umount "$mnt"
 	says 'does not answer'
-	kill -CONT "$pid"
+	go_on
 	content "$d/f" text
-}
-
-hung_mount_and_the_tools() {
-	local pid start job
-
-	echo text >f && rm f
-	pid=$(daemon_pid)
-	cd /
-	kill -STOP "$pid"
-	start=$SECONDS
-	ddbfs_limit=30 exits 1 ddbfs trash list "$d"
-	says 'does not answer'
-	says --force-unmount
-	within 8 20 $((SECONDS - start)) 'seconds until it was given up'
-	set -m
-	"$DDBFS" trash list "$d" >/dev/null 2>&1 &
-	set +m
-	job=$!
-	sleep 1
-	kill -INT -- -$job
-	ends_within 8 $job
-	kill -CONT "$pid"
-	ddbfs trash list "$d" >"$tmp/said"
-	says f
 }
 
 ends_within() {
@@ -141,43 +117,14 @@ ends_within() {
 	within_seconds "$1" ended "$@"
 }
 
-# ^C while a job runs in a daemon that hangs: the tool ends, and the job stops between two steps.
-interrupted_in_a_hung_mount() {
-	local pid job status=0
-
-	gives ok make t 12000 20
-	apart find t -type f -delete
-	pid=$(daemon_pid)
-	rm -f "$tmp/undone"
-	set -m
-	"$DDBFS" undo "$d" >"$tmp/undone" 2>&1 &
-	set +m
-	job=$!
-	# The first that it tells, without a pause: the job must not be over.
-	until [ -s "$tmp/undone" ] || [ ! -e /proc/$job ]; do :; done
-	kill -STOP "$pid"
-	sleep 0.5
-	kill -INT -- -$job
-	ends_within 12 $job
-	wait $job || status=$?
-	kill -CONT "$pid"
-	equal 130 $status 'exit code'
-	grep -q 'without an answer' "$tmp/undone"
-	# All of it is there, once, wherever the job came to.
-	settled() { ddbfs undo --skip "$d" || [ $? = 4 ]; }
-	within_seconds 60 settled
-	equal 12000 "$(count t -type f)" 'files brought back'
-	check_clean
-}
-
 lazy_umount_of_a_hung_mount() {
 	local pid
 
 	exec 3>f
 	pid=$(daemon_pid)
-	kill -STOP "$pid"
+	hang "$pid"
 	(cd / && ddbfs umount --lazy "$mnt")
-	kill -CONT "$pid"
+	go_on
 	# Nothing was broken off: what is open goes on.
 	echo text >&3
 	exec 3>&-
@@ -194,11 +141,11 @@ forced_umount_of_a_hung_mount() {
 	echo text >f
 	pid=$(daemon_pid)
 	cd /
-	kill -STOP "$pid"
+	hang "$pid"
 	exits 1 ddbfs umount --force-unmount "$mnt"
 	says "$pid"
 	! mounted || fail 'still mounted'
-	kill -CONT "$pid"
+	go_on
 	gone() { ! kill -0 "$pid"; }
 	within_seconds 30 gone
 	mount_up
@@ -394,8 +341,6 @@ it 'a busy mount is not taken away, and says so' busy_mount
 it 'D8 a dead mount is recognised, and cleaned up when asked to' dead_mount
 it 'the systemd unit starts again after a crash' started_again_after_a_crash
 it 'D8 a hung mount is refused, not waited for' hung_mount
-it 'the tools give a hung mount up, and end by ^C' hung_mount_and_the_tools
-it '^C in a running job ends the tool also when the daemon hangs' interrupted_in_a_hung_mount
 it 'umount --lazy of a hung mount breaks nothing off' lazy_umount_of_a_hung_mount
 it 'umount --force-unmount of a hung mount says who still holds the store' forced_umount_of_a_hung_mount
 it 'a mount that cannot be asked is not taken for a dead one' unasked_mount

@@ -114,6 +114,19 @@ kill_daemon() {
 	within_seconds 10 dead
 }
 
+# hang [PID]: the daemon hangs from here on, until `go_on`, or the behaviour ends.
+hang() {
+	local pid=${1:-$(daemon_pid)}
+
+	echo "$pid" >"$tmp/hangs"
+	kill -STOP "$pid"
+}
+
+go_on() {
+	[ ! -e "$tmp/hangs" ] || kill -CONT "$(cat "$tmp/hangs")"
+	rm -f "$tmp/hangs"
+}
+
 # Ends a mount that no longer answers: aborts its connection, detaches it.
 force_down() {
 	local device
@@ -133,6 +146,7 @@ leave() {
 	# A background process that is ended before bash has taken the traps from it.
 	[ "$BASHPID" = "$$" ] || exit $status
 	trap - EXIT INT TERM
+	go_on 2>/dev/null
 	cd /
 	[ -z "$watchdog" ] || kill -9 -- "-$watchdog" 2>/dev/null
 	[ -z "$job" ] || kill -9 -- "-$job" 2>/dev/null
@@ -171,6 +185,7 @@ it() {
 	status=$?
 	kill -9 -- -$job 2>/dev/null # what it left running in the background
 	job=
+	go_on 2>/dev/null # a test that failed halfway must not take the others with it
 	case $status in
 	0) echo "ok $number - $name" ;;
 	77) echo "ok $number - $name # SKIP $(tail -n 1 "$tmp/output")" ;;
@@ -192,6 +207,7 @@ wait_limited() {
 		sleep "$limit"
 		echo "no end after $limit s" >>"$tmp/output"
 		kill -9 -- "-$1"
+		go_on # else what waits for a daemon that hangs would not end
 	} 2>/dev/null &
 	watchdog=$!
 	set +m
