@@ -207,7 +207,7 @@ test)
 	"$top/tests/run.sh" --build "$top/build-test" layers unit mount || true
 	"$top/tests/run.sh" --build "$top/build" crash || true
 	DDBFS_MODEL_HISTORIES=100 DDBFS_DAMAGE_FLIPS=100 DDBFS_DAMAGE_CUTS=20 DDBFS_POWER_STATES=300 \
-		DDBFS_FAULTS_STEP=40 DDBFS_SWEEP_STEP=40 DDBFS_PAIRS_STEP=40 DDBFS_LISTING_ITEMS=5000 \
+		DDBFS_FAULTS_STEP=40 DDBFS_SWEEP_STEP=40 DDBFS_PAIRS_STEP=40 DDBFS_MEND_STEP=20 DDBFS_LISTING_ITEMS=5000 \
 		"$top/tests/run.sh" --build "$top/build-test" crash || true
 	awk '
 		{ passed += $1; failed += $2; skipped += $3 }

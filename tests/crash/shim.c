@@ -515,6 +515,27 @@ int openat64(int dir_fd, const char *name, int flags, ...)
 	return openat(dir_fd, name, flags, mode);
 }
 
+/* Counted as what makes a name, but not logged: a log is of files. */
+int mkdirat(int dir_fd, const char *name, mode_t mode)
+{
+	int (*next)(int, const char *, mode_t) = real("mkdirat");
+	char memory[4200];
+
+	if (path_at(dir_fd, name, memory) && fails(SHIM_CREATE))
+		return -1;
+	return next(dir_fd, name, mode);
+}
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	int (*next)(int, const char *, int, const char *) = real("renameat");
+	char memory[4200];
+
+	if (path_at(to_fd, to, memory) && fails(SHIM_CREATE))
+		return -1;
+	return next(from_fd, from, to_fd, to);
+}
+
 int unlinkat(int dir_fd, const char *name, int flags)
 {
 	int (*next)(int, const char *, int) = real("unlinkat");

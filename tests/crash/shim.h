@@ -30,7 +30,7 @@ enum shim_call {
 	SHIM_SYNC, /* fsync, fdatasync */
 	SHIM_ALLOCATE, /* fallocate, punching too */
 	SHIM_TRUNCATE,
-	SHIM_CREATE, /* openat that makes a file */
+	SHIM_CREATE, /* openat that makes a file, mkdirat, renameat */
 	SHIM_REMOVE, /* unlinkat */
 	SHIM_MEMORY, /* malloc, calloc, realloc: not a change of a file. Never under a sanitizer, which has its own */
 	SHIM_CALLS,

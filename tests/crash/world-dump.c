@@ -48,9 +48,15 @@ __attribute__((format(printf, 2, 3))) static void say(struct dump *d, const char
 	buffer_append(d->text, text, util_min((size_t)n, sizeof(text) - 1));
 }
 
-static void expect(struct dump *d, int r, const char *what)
+/* Whether it could be read. */
+static bool expect(struct dump *d, int r, const char *what)
 {
+	if (d->w->damaged && (r == -EBADMSG || r == -EIO)) {
+		say(d, " %s: damaged", what);
+		return false;
+	}
 	ck_assert_msg(r == 0, "%s: %s: %d", d->path, what, r);
+	return true;
 }
 
 /* The mount's number stands in the lowest bits of some times. */
@@ -91,12 +97,12 @@ static uint64_t hash_content(struct dump *d, uint64_t id, const struct place *at
 	while (offset < size) {
 		int r = file_seek(d->w->namei, &where, id, offset, true, &offset);
 
-		if (r == -ENXIO)
+		if (r == -ENXIO || !expect(d, r, "seek"))
 			break;
-		expect(d, r, "seek");
 		offset = offset / PIECE * PIECE;
 		memset(bytes, 0, sizeof(bytes));
-		expect(d, file_read(d->w->namei, &where, id, offset, bytes, PIECE, &got), "read");
+		if (!expect(d, file_read(d->w->namei, &where, id, offset, bytes, PIECE, &got), "read"))
+			break;
 		ck_assert_uint_eq(got, util_min(size - offset, (uint64_t)PIECE));
 		if (memcmp(bytes, zeros, PIECE) != 0) {
 			state = hash(state, (uint8_t *)&offset, sizeof(offset));
@@ -111,12 +117,12 @@ static void dump_xattrs(struct dump *d, const struct place *at)
 {
 	_cleanup_(buffer_release) struct buffer names = { 0 };
 
-	expect(d, namei_listxattr(d->w->namei, at, true, &names), "listxattr");
+	(void)expect(d, namei_listxattr(d->w->namei, at, true, &names), "listxattr");
 	for (size_t i = 0; i < names.size; i += strlen((char *)names.bytes + i) + 1) {
 		_cleanup_(buffer_release) struct buffer value = { 0 };
 		const char *name = (char *)names.bytes + i;
 
-		expect(d, namei_getxattr(d->w->namei, at, name, &value), name);
+		(void)expect(d, namei_getxattr(d->w->namei, at, name, &value), name);
 		say(d, " %s=%zu:%016" PRIx64, name, value.size, hash(0, value.bytes, value.size));
 	}
 }
@@ -126,7 +132,10 @@ static void dump_item(struct dump *d, const struct place *at)
 	struct inode i = { 0 };
 	const struct item *item = &i.item;
 
-	expect(d, namei_load(d->w->namei, at, false, &i), "load");
+	if (!expect(d, namei_load(d->w->namei, at, false, &i), d->path)) {
+		say(d, "\n");
+		return;
+	}
 	say(d, "%s: %o %u:%u item %u links %u size %" PRIu64, d->path, item->mode, item->uid,
 	    item->gid, ordinal(&d->ids, item->id), i.nlink, S_ISDIR(item->mode) ? 0 : item->size);
 	say(d, " times %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, of_timespec(item->atime),
@@ -180,6 +189,8 @@ static bool dump_entry(void *data, const struct entry *e, const struct key *key)
 
 	if (e->shadow) {
 		say(d, "%s: something was deleted below\n", d->path);
+	} else if (e->damaged && d->w->damaged) {
+		say(d, "%s: damaged\n", d->path);
 	} else {
 		dump_item(d, &e->at);
 		if (e->at.state == KEY_DEL)
@@ -193,14 +204,15 @@ static bool dump_entry(void *data, const struct entry *e, const struct key *key)
 
 static void dump_view(struct dump *d, uint64_t directory)
 {
-	expect(d, lifecycle_list(d->w->lifecycle, directory, NULL, dump_entry, d), "list");
+	(void)expect(d, lifecycle_list(d->w->lifecycle, directory, NULL, dump_entry, d), "list");
 }
 
 static void dump_policy(struct dump *d, uint64_t directory)
 {
 	struct policy p;
 
-	expect(d, lifecycle_policy(d->w->lifecycle, directory, &p), "policy");
+	if (!expect(d, lifecycle_policy(d->w->lifecycle, directory, &p), "policy"))
+		return;
 	say(d, "%s: retention %" PRId64 " versions %u temporary %" PRId64 " grace %" PRId64 " %d %d\n",
 	    d->path, p.retention_ns, p.versions, p.temporary_ns, p.grace_ns, p.protect, p.hold);
 }
@@ -215,12 +227,16 @@ static void dump_live(struct dump *d, uint64_t directory)
 	dump_policy(d, directory);
 	key_range_live(directory, &query.range);
 	while (page.more) {
-		expect(d, store_query(d->w->store, &query, &page), "query");
+		if (!expect(d, store_query(d->w->store, &query, &page), "query"))
+			return;
 		for (size_t i = 0; i < page.count; i++) {
 			struct place at;
 			struct item item;
 
-			expect(d, record_row_item(d->w->store, &page.rows[i], &at, &item), "row");
+			if (!expect(d, record_row_item(d->w->store, &page.rows[i], &at, &item), "a row")) {
+				say(d, "\n");
+				continue;
+			}
 			size = enter(d, at.name);
 			dump_item(d, &at);
 			if (S_ISDIR(item.mode))

@@ -23,6 +23,7 @@ struct world {
 	struct namei *namei;
 	struct actor maker; /* root */
 	struct actor remover; /* root in another process: what it removes is no temporary name */
+	bool damaged; /* what cannot be read is shown as that, and does not end the test */
 };
 
 /* A new clock; nothing is open. */
