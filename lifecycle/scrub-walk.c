@@ -109,7 +109,8 @@ static bool is_unreadable(int result)
 }
 
 /* Whether the index can be read from `size` of `bytes` with `last` behind them on; *ret_from is that. */
-static int try_from(struct lifecycle *l, const uint8_t *bytes, size_t size, unsigned last, struct key *ret_from)
+static int try_from(struct lifecycle *l, const uint8_t *bytes, size_t size, unsigned last,
+		    struct key *ret_from)
 {
 	struct key from = { .size = (uint16_t)(size + 1), .partition_size = (uint16_t)(size + 1) }, found;
 	int result;
@@ -169,12 +170,15 @@ static int pass_by(struct lifecycle *l, struct key *at)
 	char what[64];
 
 	snprintf(what, sizeof(what), "(database)");
-	if (key_parse(store_codec(l->store), at->bytes, at->size, &parts) == 0 && parts.kind == KEY_KIND_ITEM) {
+	if (key_parse(store_codec(l->store), at->bytes, at->size, &parts) == 0 &&
+	    parts.kind == KEY_KIND_ITEM) {
 		place = (struct place){ .directory = parts.id, .state = parts.state, .seq = parts.seq };
 		key_unknown_name(store_codec(l->store), &parts, place.name);
-		scrub_found_at(l, &place, "items from here on cannot be read: the disk gives an error for a part of the database");
+		scrub_found_at(l, &place,
+			       "items from here on cannot be read: the disk gives an error for a part of the database");
 	} else {
-		scrub_found(l, what, "the disk gives an error for a part of it that says where contents and deleted items are");
+		scrub_found(l, what,
+			    "the disk gives an error for a part of it that says where contents and deleted items are");
 	}
 	return skip(l, at);
 }

@@ -179,14 +179,17 @@ static int rotate(struct engine_local *e)
 	struct overlay *fresh = overlay_new();
 	struct segment_end ends[SEGMENT_STREAMS];
 	size_t count;
+	bool turn;
 	int r = 0;
 
 	if (!fresh)
 		return -ENOMEM;
 	pthread_mutex_lock(&e->commit);
-	if (!e->open->last_seq && !e->open->released)
+	/* Anchors alone may fill a journal too. */
+	turn = e->open->last_seq || journal_room(e->journal) < journal_capacity(e->journal) / 2;
+	if (!turn && !e->open->released)
 		r = 1;
-	if (r == 0 && e->open->last_seq)
+	if (r == 0 && turn)
 		r = journal_turn(e->journal, e->last_seq);
 	if (r == 0) {
 		/* The header too must be on disk before the next turn. */
@@ -300,7 +303,8 @@ static void refresh_space(struct engine_local *e)
 /* Lack of something. */
 static bool passes(int error)
 {
-	return error == -ENOSPC || error == -EDQUOT || error == -ENOMEM || error == -EMFILE;
+	return error == -ENOSPC || error == -EDQUOT || error == -ENOMEM || error == -EMFILE ||
+	       error == LOCAL_UNREADABLE;
 }
 
 /*
@@ -331,6 +335,7 @@ static int commit(struct engine_local *e, struct overlay *o)
 		e->anchor_owed = true;
 		r = index_write_commit(e->index);
 	}
+	e->unreadable = r == LOCAL_UNREADABLE;
 	if (r < 0) {
 		local_free_aborted(e, passes(r));
 		return r;
@@ -351,7 +356,7 @@ static int commit(struct engine_local *e, struct overlay *o)
 static int commit_failed(struct engine_local *e, int r)
 {
 	if (passes(r))
-		return r;
+		return r == LOCAL_UNREADABLE ? -EIO : r;
 	return local_fail(e, r,
 			  r == -EBADMSG ? "the database is damaged" :
 					  "the database could not be written or synced");

@@ -20,6 +20,10 @@ enum {
 #define FULL_YIELD 50
 #define FULL_ASK 100
 #define FULL_WAIT 125
+/* While the generation before waits for the disk to be read: what releases may be what that waits for. */
+#define FULL_RELEASING 150
+
+#define WAITS_IN_VAIN 3 /* rotations that bring no room, one after the other */
 
 /* Of the journal, what only deletions may use, and what marks and anchors need. */
 #define JOURNAL_RELEASING (UINT64_C(4) << 20)
@@ -91,7 +95,7 @@ static int admit(struct attempt *a)
 
 	if (r != 0)
 		return r;
-	if (is_full(e, FULL_WAIT))
+	if (is_full(e, e->unreadable && a->purpose != STORE_GROWING ? FULL_RELEASING : FULL_WAIT))
 		return WAIT_ROTATION;
 	if (is_full(e, FULL_ASK) || space_presses(&e->space, &open))
 		local_checkpoint_request(e);
@@ -217,6 +221,7 @@ int local_transact(struct engine *engine, enum store_purpose purpose, const stru
 {
 	struct engine_local *e = local_of(engine);
 	struct attempt a = { .e = e, .purpose = purpose, .ops = ops, .count = count };
+	unsigned in_vain = 0;
 	int r;
 
 	assert(count <= OPERATIONS_MAX);
@@ -239,6 +244,9 @@ int local_transact(struct engine *engine, enum store_purpose purpose, const stru
 		if (r != WAIT_ROTATION && r != WAIT_CHECKPOINT)
 			break;
 		r = wait_for_room(&a, r);
+		in_vain = local_rotations(e) == a.rotations ? in_vain + 1 : 0;
+		if (r == 0 && in_vain == WAITS_IN_VAIN)
+			r = -ENOSPC;
 	}
 	if (r != 0)
 		attempt_release_chunks(&a);

@@ -377,8 +377,7 @@ int local_free_punch(struct engine_local *e, bool all)
 	if (e->punched.size || e->free_bodies)
 		e->forget_ns = local_now_ns();
 	/* Everything is in its place all the same: nobody who waited for that has to hear of it. */
-	if (error)
-		e->problem = "space that was freed cannot be given back to the disk";
+	e->unpunched = error != 0;
 	return 0;
 }
 

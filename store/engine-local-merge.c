@@ -5,8 +5,11 @@
  * patched is put together from its base and the bytes above it, sealed, and
  * appended to the checkpoint's own stream; what stood there before is let go.
  *
- * A base that does not unseal, or that the disk cannot read, stays as it is: the
- * chunk is damaged and keeps saying so, and nothing else suffers.
+ * A base that does not unseal stays as it is: the chunk is damaged and keeps
+ * saying so, and nothing else suffers. One that the disk cannot read may be read
+ * later, and what was acknowledged above it has no other place than its
+ * generation: that is kept, and tried again, until the disk answers, or the body
+ * is freed, or whoever opens the store says that it is to be given up.
  */
 #include "store/engine-local.h"
 
@@ -114,7 +117,7 @@ static bool covers_base(const struct overlay_chunk *chunk, const struct body_ref
 	return reach >= util_min(body_ref_end(ref), chunk->limit);
 }
 
-/* The chunk as its base has it. 0, -EBADMSG: it is damaged. */
+/* The chunk as its base has it. 0, -EBADMSG: it is damaged, LOCAL_UNREADABLE. */
 static int image_base(struct merge *m, const struct overlay_chunk *chunk, const struct body_ref *ref)
 {
 	int r;
@@ -124,13 +127,11 @@ static int image_base(struct merge *m, const struct overlay_chunk *chunk, const 
 		return 0;
 	}
 	r = local_chunk_read(m->e, m->body, chunk->index, ref, m->image);
-	/* Once more, since what is written above it is lost if the disk gets over it later. */
+	/* Once more: everybody's checkpoints wait for it. */
 	if (r == -EIO)
 		r = local_chunk_read(m->e, m->body, chunk->index, ref, m->image);
-	if (r == -EIO) {
-		m->e->problem = "file data cannot be read from the disk: run `ddbfs check`";
-		return -EBADMSG;
-	}
+	if (r == -EIO)
+		return m->e->discard ? -EBADMSG : LOCAL_UNREADABLE;
 	if (r < 0)
 		return r;
 	body_expand(ref, m->image);
@@ -169,7 +170,7 @@ static int write_image(struct merge *m, uint64_t index, uint8_t units, uint32_t 
 	return 0;
 }
 
-/* The chunk's new reference. 0, -EBADMSG (base damaged: the old one stays), other errno. */
+/* The chunk's new reference. 0, -EBADMSG (base damaged: the old one stays), LOCAL_UNREADABLE, other errno. */
 static int chunk_resolve(struct merge *m, const struct overlay_chunk *chunk, struct body_ref *ret_ref)
 {
 	struct overlay_units above = overlay_chunk_units(chunk, BODY_CHUNK_SIZE);
@@ -294,6 +295,21 @@ static int merge_hole(struct merge *m, const struct overlay_hole *hole)
 	}
 }
 
+/* Whether a body has been freed since, and whoever loses power now loses it too. 1, 0, negative errno. */
+static int is_gone(struct engine_local *e, uint64_t id)
+{
+	struct overlay_body *later;
+	uint64_t seq;
+	int r;
+
+	pthread_mutex_lock(&e->commit);
+	later = overlay_body_find(e->open, id);
+	seq = later && later->freed ? e->last_seq : 0;
+	pthread_mutex_unlock(&e->commit);
+	r = seq ? local_sync_to(e, seq) : 0;
+	return r < 0 ? r : seq != 0;
+}
+
 static int merge_body(struct merge *m, struct overlay *o, struct overlay_body *body)
 {
 	int r = 0;
@@ -325,6 +341,10 @@ int local_merge(struct engine_local *e, struct overlay *o)
 		/* Of a body that was freed, the index's part is walked in steps; see local_free_write. */
 		if (!body->freed)
 			r = merge_body(m, o, body);
+		if (r == LOCAL_UNREADABLE) {
+			r = is_gone(e, body->id);
+			r = r == 0 ? LOCAL_UNREADABLE : r;
+		}
 		if (r < 0)
 			break;
 	}

@@ -4,7 +4,8 @@
  * The journals say where the log ends (journal-replay.c). Of what is not known
  * to have been synced, a transaction counts only if the file data it names
  * unseals; the log ends before the first that does not, and nothing after it
- * can have been acknowledged as durable.
+ * can have been acknowledged as durable. Data that the disk gives an error for
+ * says neither, and no log is cut short for it unasked.
  */
 #include "store/engine-local.h"
 
@@ -52,7 +53,7 @@ static int check_anchor(struct engine_local *e, const struct journal_state *stat
 
 /* ---- transactions ----------------------------------------------------------- */
 
-/* Whether the file data that a transaction names is there. 0, 1 if not, negative errno. */
+/* Whether the file data that a transaction names is there. 0, 1 if not, -EIO (nobody knows), other errno. */
 static int check_chunks(struct engine_local *e, const struct journal_record *record)
 {
 	struct reader changes = { .bytes = record->bytes, .size = record->size };
@@ -68,8 +69,9 @@ static int check_chunks(struct engine_local *e, const struct journal_record *rec
 		if (!chunk)
 			return -ENOMEM;
 		r = local_chunk_read(e, change.body, change.index, &change.ref, chunk);
-		/* A sector that cannot be read is data that is not there. */
-		if (r == -EBADMSG || r == -EIO)
+		if (r == -EIO)
+			r = local_chunk_read(e, change.body, change.index, &change.ref, chunk);
+		if (r == -EBADMSG)
 			return 1;
 		if (r < 0)
 			return r;
@@ -77,11 +79,18 @@ static int check_chunks(struct engine_local *e, const struct journal_record *rec
 	return r;
 }
 
+struct replay {
+	struct engine_local *e;
+	bool unreadable; /* it ended since file data cannot be read */
+};
+
 static int apply(void *data, const struct journal_record *record)
 {
-	struct engine_local *e = data;
+	struct replay *replay = data;
+	struct engine_local *e = replay->e;
 	int r = record->durable ? 0 : check_chunks(e, record);
 
+	replay->unreadable = r == -EIO;
 	if (r != 0)
 		return r;
 	r = local_apply(e, record->bytes, record->size, record->seq);
@@ -115,17 +124,24 @@ static int examine(struct engine_local *e, struct store_open_report *report, str
 
 int local_replay(struct engine_local *e, struct store_open_report *report, bool *ret_clean)
 {
+	struct replay replay = { .e = e };
 	struct journal_state state;
 	int whole = examine(e, report, &state), r = 0;
 
+	if (whole == -EIO)
+		return local_damaged(report, "a journal, or the database, cannot be read from the disk");
 	if (whole < 0 || whole == STORE_DAMAGED)
 		return whole;
 	e->last_seq = e->applied_seq;
 	e->durable_seq = e->applied_seq;
 	if (whole)
 		r = journal_replay(e->journal, e->applied_seq,
-				   util_max(state.durable_seq, e->applied_seq), apply, e);
+				   util_max(state.durable_seq, e->applied_seq), apply, &replay);
 	journal_replayed(e->journal);
+	/* It may be the end of what reached the disk, or not: what follows is given up only if that was asked for. */
+	if (replay.unreadable)
+		r = local_discard(e, "file data that the journal names cannot be read from the disk",
+				  report);
 	if (r == -EBADMSG)
 		return local_damaged(
 			report, "a journal record does not say what a program of this version writes");

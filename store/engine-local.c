@@ -83,13 +83,23 @@ static int local_space(struct engine *engine, struct store_space *ret_space)
 	return 0;
 }
 
+static const char *problem_of(const struct engine_local *e)
+{
+	if (e->problem)
+		return e->problem;
+	if (e->unreadable)
+		return "file data cannot be read from the disk, and changes that lie above it wait for that: "
+		       "run `ddbfs scrub`, and remove the files that it names, or mend the disk";
+	return e->unpunched ? "space that was freed cannot be given back to the disk" : NULL;
+}
+
 static void local_status(struct engine *engine, struct store_status *ret_status)
 {
 	struct engine_local *e = local_of(engine);
 	struct store_status status = {
 		.error = e->error,
 		.read_only = e->error != 0 || e->read_only,
-		.problem = e->problem,
+		.problem = problem_of(e),
 		.checkpoints = e->checkpoints,
 		.syncs = e->syncs,
 		.replayed = e->replayed,
@@ -317,7 +327,14 @@ static int open_engine(struct engine_local *e, const struct store_open_options *
 		r = verify(e, options, report);
 	if (r != 0 || e->read_only)
 		return r;
-	return start(e, &state, clean);
+	r = start(e, &state, clean);
+	if (r != LOCAL_UNREADABLE)
+		return r;
+	snprintf(report->text, sizeof(report->text),
+		 "file data cannot be read from the disk, and changes in the journal lie above it; they are kept: "
+		 "mount the store read-only, mend the disk, or give up what cannot be read with "
+		 "`ddbfs check --discard-journal`");
+	return STORE_DAMAGED;
 }
 
 int engine_local_open(int dir_fd, const struct keyring *keyring, const struct store_open_options *options,

@@ -112,9 +112,14 @@ struct engine_local {
 
 	_Atomic int error; /* negative errno that stopped writing, or 0 */
 	const char *_Atomic problem;
+	_Atomic bool unreadable; /* the last checkpoint failed, since file data under a change cannot be read */
+	_Atomic bool unpunched; /* the last space that was freed could not be given back */
 	_Atomic uint64_t checkpoints, syncs, replayed, free_pending, waits;
 	_Atomic int64_t longest_wait_ns; /* of a transaction, for room */
 };
+
+/* A checkpoint cannot be made before the disk reads what lies under a change: to be tried again. */
+#define LOCAL_UNREADABLE (-ENODATA)
 
 /* A run in a segment that nothing refers to any more. */
 struct body_run {
@@ -185,7 +190,7 @@ void local_thread_stop(struct engine_local *e);
 
 /* Moves the open generation into the index, if it has anything; commits what else there is to. 0 or negative errno. */
 int local_checkpoint_run(struct engine_local *e);
-/* At open, after a replay: commits it, turns to a fresh journal, and has an anchor in it on disk. */
+/* At open, after a replay: commits it, turns to a fresh journal, and has an anchor in it on disk. 0, LOCAL_UNREADABLE, other errno. */
 int local_checkpoint_replayed(struct engine_local *e);
 /* At close: everything, and an anchor that says so. */
 int local_checkpoint_last(struct engine_local *e);
@@ -256,7 +261,7 @@ int local_verify_running(struct engine *engine, bool (*stop)(void *data, bool he
 
 /* ---- engine-local-merge.c ------------------------------------------------ */
 
-/* Writes the changed chunks of a generation and their BODY items into the transaction. */
+/* Writes the changed chunks of a generation and their BODY items into the transaction. 0, LOCAL_UNREADABLE, other errno. */
 int local_merge(struct engine_local *e, struct overlay *o);
 
 /* ---- engine-local-free.c ------------------------------------------------ */

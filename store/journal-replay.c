@@ -18,8 +18,13 @@ static int read_header(struct journal *j, unsigned file, uint64_t offset, struct
 	uint8_t ad[JOURNAL_HEADER_AD_SIZE];
 	uint8_t plain[JOURNAL_HEADER_SIZE];
 
-	if (pread(j->files[file].fd, block, sizeof(block), (off_t)offset) != (ssize_t)sizeof(block))
-		return -EBADMSG;
+	ssize_t n = pread(j->files[file].fd, block, sizeof(block), (off_t)offset);
+
+	/* Once more: what can be read later must not be taken for a header that never was. */
+	if (n < 0)
+		n = pread(j->files[file].fd, block, sizeof(block), (off_t)offset);
+	if (n != (ssize_t)sizeof(block))
+		return n < 0 ? -errno : -EBADMSG;
 	journal_header_ad(j, file, ad);
 	if (memcmp(block, JOURNAL_MAGIC, 8) || util_get_le32(block + 8) != 1 ||
 	    util_get_le32(block + 12) ||
@@ -184,15 +189,23 @@ static int examine_file(struct journal *j, struct journal_file *f, struct journa
 	return state->clean ? 0 : examine_rest(j, f, at, &plain, state);
 }
 
-static void examine_headers(struct journal *j)
+/* 0, or why neither of the two copies can be read from the disk. */
+static int examine_headers(struct journal *j)
 {
 	for (unsigned i = 0; i < JOURNAL_FILES; i++) {
 		struct journal_file *f = &j->files[i];
 
-		f->valid = read_header(j, i, 0, &f->use) == 0 ||
-			   read_header(j, i, JOURNAL_BLOCK, &f->use) == 0;
+		int first = read_header(j, i, 0, &f->use), r = first;
+
+		if (r < 0)
+			r = read_header(j, i, JOURNAL_BLOCK, &f->use);
+		f->valid = r == 0;
 		f->from = f->to = JOURNAL_START;
+		/* A use that is there but cannot be read is none that never began. */
+		if (r < 0 && (r != -EBADMSG || first != -EBADMSG))
+			return r != -EBADMSG ? r : first;
 	}
+	return 0;
 }
 
 /* Puts the older of the valid files first. Returns how many there are. */
@@ -255,9 +268,10 @@ int journal_examine(struct journal *j, uint64_t applied_seq, struct journal_stat
 	struct journal_state state = { 0 };
 	struct journal_file *files[JOURNAL_FILES];
 	unsigned count;
-	int r = 0;
+	int r = examine_headers(j);
 
-	examine_headers(j);
+	if (r < 0)
+		return r;
 	count = order_files(j, files);
 	if (count == 0) {
 		state.damage = "no journal has a readable header";

@@ -12,6 +12,17 @@
 
 /* ---- streams; all under the lock --------------------------------------- */
 
+/*
+ * What was allocated ahead goes back. The last chunk may be short, and growing a
+ * file to where that chunk's run ends gives nothing back: only the second of the
+ * two then cuts.
+ */
+static void cut_ahead(int fd, uint64_t end)
+{
+	if (ftruncate(fd, (off_t)end) == 0)
+		(void)!ftruncate(fd, (off_t)end);
+}
+
 static void stream_end(struct segments *s, struct stream *stream)
 {
 	struct segment *segment = stream->segment;
@@ -19,12 +30,8 @@ static void stream_end(struct segments *s, struct stream *stream)
 	stream->segment = NULL;
 	if (!segment)
 		return;
-	/*
-	 * What was allocated ahead goes back. The last chunk may be short, and growing a file to where
-	 * that chunk's run ends gives nothing back: only the second of the two then cuts.
-	 */
-	if (stream->allocated > stream->at && ftruncate(segment->fd, (off_t)stream->at) == 0)
-		(void)!ftruncate(segment->fd, (off_t)stream->at);
+	if (stream->allocated > stream->at)
+		cut_ahead(segment->fd, stream->at);
 	segment->active = false;
 	segment->pins--;
 }
@@ -103,15 +110,29 @@ static uint64_t allocate_to(const struct stream *stream, uint64_t end)
 	return end > SEGMENT_SIZE ? to : util_min(to, (uint64_t)SEGMENT_SIZE);
 }
 
+/* Blocks for [from, to), or none: a disk that fills up meanwhile may have given some. */
+static int allocate_all(int fd, uint64_t from, uint64_t to)
+{
+	int r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) < 0 ? -errno : 0;
+
+	/* Where nothing can be allocated ahead, writing will tell. */
+	if (r == 0 || r == -EOPNOTSUPP || r == -ENOSYS)
+		return 0;
+	(void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+	return r;
+}
+
 /* Blocks for [from, `wanted`), or where the disk cannot give these for [from, `end`): *ret_to tells. */
 static int allocate(int fd, uint64_t from, uint64_t wanted, uint64_t end, uint64_t *ret_to)
 {
-	/* Where nothing can be allocated ahead, writing will tell. */
-	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(wanted - from)) == 0 ||
-	    errno == EOPNOTSUPP || errno == ENOSYS)
+	int r = allocate_all(fd, from, wanted);
+
+	if (r == 0)
 		end = wanted;
-	else if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(end - from)) < 0)
-		return -errno;
+	else if (wanted > end)
+		r = allocate_all(fd, from, end);
+	if (r < 0)
+		return r;
 	*ret_to = end;
 	return 0;
 }
@@ -132,7 +153,7 @@ static int stream_allocate(struct segments *s, struct stream *stream, uint64_t e
 	if (r == 0 && stream->segment == segment)
 		stream->allocated = util_max(stream->allocated, to);
 	else if (r == 0 && !segment->gone)
-		(void)!ftruncate(segment->fd, (off_t)segment->end);
+		cut_ahead(segment->fd, segment->end);
 	if (!segment->pins && segment->gone)
 		segment_forget(s, segment);
 	return r;
@@ -208,8 +229,10 @@ int segments_append(struct segments *s, uint64_t id, const uint8_t *bytes, size_
 	r = util_write_all(segment->fd, bytes, size, offset);
 	if (r == 0)
 		segment_write_behind(s, segment, offset + run);
-	*ret_segment = segment->number;
-	*ret_offset = (uint32_t)offset;
+	if (r == 0) {
+		*ret_segment = segment->number;
+		*ret_offset = (uint32_t)offset;
+	}
 	append_end(s, segment);
 	segment_unpin(s, segment);
 	return r;
