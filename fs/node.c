@@ -69,11 +69,21 @@ static struct record *next_of_item(const struct record *r)
 	return (struct record *)r;
 }
 
-/* The node that stands for an item in a view: files have one whatever the view. */
+/* The node that stands for an item in a view, the newest of several: files have one whatever the view. */
 static struct record *find_item(const struct node_table *t, uint64_t id, uint64_t view)
 {
 	for (struct record *r = first_of_item(t, id); r; r = next_of_item(r))
 		if (!r->detached && !r->aside && (!r->directory || r->view == view))
+			return r;
+	return NULL;
+}
+
+/* The same of those that the kernel has below the node `parent`, where it is of a directory in a view. */
+static struct record *find_below(const struct node_table *t, uint64_t id, uint64_t view, uint64_t parent)
+{
+	for (struct record *r = first_of_item(t, id); r; r = next_of_item(r))
+		if (!r->detached && !r->aside && (!r->directory || r->view == view) &&
+		    (r->kind != NODE_VIEW || r->parent == parent))
 			return r;
 	return NULL;
 }
@@ -297,17 +307,6 @@ static struct record *enter_new(struct node_table *t, const struct node_entry *e
 	return r;
 }
 
-/* The node that the entry is to be told as, if there is one that the kernel can take there. */
-static struct record *find_entered(struct node_table *t, const struct node_entry *entry)
-{
-	struct record *r = find_item(t, entry->id, entry->view);
-
-	if (!r || r->kind != NODE_VIEW || r->parent == entry->parent)
-		return r;
-	r->aside = true;
-	return NULL;
-}
-
 int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *ret_node)
 {
 	int result = 0;
@@ -317,7 +316,7 @@ int node_enter(struct node_table *t, const struct node_entry *entry, uint64_t *r
 		pthread_mutex_unlock(&t->lock);
 		return -EAGAIN;
 	}
-	struct record *r = find_entered(t, entry);
+	struct record *r = find_below(t, entry->id, entry->view, entry->parent);
 	if (r)
 		result = record_enter(r, entry);
 	else if (!(r = enter_new(t, entry)))
@@ -410,30 +409,31 @@ bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct nod
 
 /* ---- following what happens ------------------------------------------------ */
 
-void node_detach(struct node_table *t, uint64_t id, uint64_t view)
+void node_detach(struct node_table *t, uint64_t id, uint64_t view, uint64_t parent)
 {
 	pthread_mutex_lock(&t->lock);
-	struct record *r = find_item(t, id, view);
+	struct record *r = find_below(t, id, view, parent);
 	if (r && r->directory && r != &t->root)
 		r->detached = true;
 	pthread_mutex_unlock(&t->lock);
 }
 
-void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view, uint64_t parent)
+void node_move(struct node_table *t, uint64_t id, const struct node_spot *from,
+	       const struct node_spot *to)
 {
-	if (from_view == to_view)
+	if (from->view == to->view)
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct record *r = find_item(t, id, from_view);
+	struct record *r = find_below(t, id, from->view, from->parent);
 	if (r && r->directory) {
-		struct record *other = find_item(t, id, to_view);
+		struct record *other = find_below(t, id, to->view, to->parent);
 
 		if (other)
 			other->aside = true;
-		r->view = to_view;
-		r->kind = to_view ? NODE_VIEW : NODE_ITEM;
-		if (to_view)
-			r->parent = parent;
+		r->view = to->view;
+		r->kind = to->view ? NODE_VIEW : NODE_ITEM;
+		if (to->view)
+			r->parent = to->parent;
 		else
 			r->live_moves = 0;
 	}

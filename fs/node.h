@@ -10,9 +10,9 @@
  * - A file, of whatever type but a directory, has one node for its item, live
  *   or deleted: two would be two page caches.
  * - A directory has one node in the live tree and one in each view, since the
- *   kernel allows a directory one name. Found in a view below another directory
- *   than before, it gets a new one: the kernel would have to move the name it
- *   has, and answers ESTALE instead while anybody renames.
+ *   kernel allows a directory one name. Found in a view below another node than
+ *   before, it gets one for there as well: the kernel would have to move the name
+ *   it has, and answers ESTALE instead while anybody renames.
  * - A directory that the kernel saw removed or replaced is detached: its node
  *   answers ENOENT until it is forgotten, and its item, restored, gets a new one.
  *
@@ -89,10 +89,19 @@ int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer
 /* The kernel forgets `count` look-ups. True: the item was removed as temporary or purged, and nobody holds it now: *ret_node tells lifecycle which. */
 bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node);
 
-/* The directory was removed or replaced under this node, as far as the kernel saw. Later look-ups get a fresh one. */
-void node_detach(struct node_table *t, uint64_t id, uint64_t view);
-/* The kernel moved a directory's node from the live tree (0) or a view into another of these, to a name in the node `parent`. */
-void node_move(struct node_table *t, uint64_t id, uint64_t from_view, uint64_t to_view, uint64_t parent);
+/*
+ * The directory was removed or replaced, as far as the kernel saw, where it had it: in the live
+ * tree (0) or a view, and there in the node `parent`. Later look-ups get a fresh one.
+ */
+void node_detach(struct node_table *t, uint64_t id, uint64_t view, uint64_t parent);
+/* Where the kernel has a directory's name. */
+struct node_spot {
+	uint64_t view; /* 0: in the live tree, where `parent` does not matter */
+	uint64_t parent; /* the node */
+};
+/* The kernel moved a directory's node from the live tree or a view into another of these. */
+void node_move(struct node_table *t, uint64_t id, const struct node_spot *from,
+	       const struct node_spot *to);
 /* The file was seen live (again): it may be written wherever it goes. */
 void node_set_writable(struct node_table *t, uint64_t node);
 /* The kernel's copy of this file is spoilt: later look-ups get a fresh node. */

@@ -283,7 +283,7 @@ static int remove_directory(struct fs *fs, const struct actor *actor, const stru
 		return result;
 	result = lifecycle_remove(fs->lifecycle, actor, parent->id, name, true);
 	if (result == 0)
-		node_detach(fs->nodes, inode.item.id, 0);
+		node_detach(fs->nodes, inode.item.id, 0, parent->node);
 	inode_release(&inode);
 	return result;
 }
@@ -341,7 +341,7 @@ static int rename_live(struct fs *fs, const struct actor *actor, const struct no
 		return -EBUSY;
 	result = namei_rename(fs->namei, actor, from->id, from_name, to->id, to_name, flags, &renamed);
 	if (result == 0 && renamed.other && !(flags & RENAME_EXCHANGE))
-		node_detach(fs->nodes, renamed.other, 0);
+		node_detach(fs->nodes, renamed.other, 0, to->node);
 	return result;
 }
 

@@ -181,9 +181,15 @@ static int replaced_directory(const struct view *v, uint64_t parent, const char 
 	return result == -ENOENT ? 0 : result;
 }
 
-static int restore(const struct view *v, const struct actor *actor, const struct entry *e,
-		   uint64_t from_view, const struct node *to, const char *name, unsigned flags)
+static struct node_spot spot_in(const struct node *directory)
 {
+	return (struct node_spot){ directory->view, directory->node };
+}
+
+static int restore(const struct view *v, const struct actor *actor, const struct entry *e,
+		   const struct node *from, const struct node *to, const char *name, unsigned flags)
+{
+	struct node_spot out_of = spot_in(from), into = { 0, to->node };
 	uint64_t replaced;
 	int result = replaced_directory(v, to->id, name, &replaced);
 
@@ -194,9 +200,9 @@ static int restore(const struct view *v, const struct actor *actor, const struct
 	if (result)
 		return result;
 	if (replaced)
-		node_detach(v->nodes, replaced, 0);
+		node_detach(v->nodes, replaced, 0, to->node);
 	if (S_ISDIR(e->item.mode))
-		node_move(v->nodes, e->item.id, from_view, 0, to->node);
+		node_move(v->nodes, e->item.id, &out_of, &into);
 	return 0;
 }
 
@@ -217,7 +223,7 @@ int view_move_out(const struct view *v, const struct actor *actor, const struct 
 	if (e.shadow)
 		result = -EROFS;
 	else
-		result = restore(v, actor, &e, from->view, to, to_name, flags);
+		result = restore(v, actor, &e, from, to, to_name, flags);
 	if (result == 0)
 		describe(&e.item, ret_moved);
 	entry_release(&e);
@@ -242,6 +248,7 @@ int view_move_in(const struct view *v, const struct actor *actor, const struct n
 		 const char *from_name, const struct node *to, const char *to_name, unsigned flags,
 		 struct view_moved *ret_moved)
 {
+	struct node_spot out_of = { 0, from->node }, into = spot_in(to);
 	struct inode inode = { 0 };
 	uint64_t covered;
 	int result;
@@ -260,9 +267,9 @@ int view_move_in(const struct view *v, const struct actor *actor, const struct n
 	if (result == 0) {
 		describe(&inode.item, ret_moved);
 		if (covered)
-			node_detach(v->nodes, covered, to->view);
+			node_detach(v->nodes, covered, to->view, to->node);
 		if (ret_moved->directory)
-			node_move(v->nodes, ret_moved->id, 0, to->view, to->node);
+			node_move(v->nodes, ret_moved->id, &out_of, &into);
 	}
 	inode_release(&inode);
 	return result;
@@ -300,7 +307,7 @@ static int remove_entry(const struct view *v, const struct actor *actor, const s
 	if (result)
 		return result;
 	if (is_directory)
-		node_detach(v->nodes, e->item.id, from->view);
+		node_detach(v->nodes, e->item.id, from->view, from->node);
 	else
 		node_set_purged(v->nodes, e->item.id);
 	return 0;

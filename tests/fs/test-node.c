@@ -91,6 +91,13 @@ static void move(uint64_t id, bool directory, struct place from, struct place to
 	node_changed(table, &change);
 }
 
+static void move_node(uint64_t id, uint64_t from_view, uint64_t from, uint64_t to_view, uint64_t to)
+{
+	struct node_spot out_of = { from_view, from }, into = { to_view, to };
+
+	node_move(table, id, &out_of, &into);
+}
+
 static struct node get(uint64_t node)
 {
 	struct node n;
@@ -165,12 +172,36 @@ START_TEST(directory_of_a_view_found_elsewhere_gets_another_node)
 	ck_assert_uint_eq(get(here).id, 20); /* for whoever stands in it */
 	/* Where the kernel itself moved it, it is known. */
 	in_tree = enter(21, true, 0, &other);
-	node_move(table, 21, 0, 1, 102);
+	move_node(21, 0, 0, 1, 102);
 	moved = enter_in(102, 21, true, 1, &trash);
 	ck_assert_uint_eq(moved, in_tree);
 	/* In the live tree a directory has one node wherever it is found. */
 	in_tree = enter_in(100, 20, true, 0, &at);
 	ck_assert_uint_eq(enter_in(101, 20, true, 0, &other), in_tree);
+}
+END_TEST
+
+/* Another process may have looked it up elsewhere since the look-up that the kernel acts upon. */
+START_TEST(kernel_acts_on_the_node_it_has_in_that_parent)
+{
+	struct place at = live(1, "d"), other = live(2, "d"), third = live(3, "e");
+	uint64_t here = enter_in(100, 20, true, 1, &at);
+	uint64_t there = enter_in(101, 20, true, 1, &other);
+	uint64_t gone = enter_in(100, 21, true, 1, &third);
+	uint64_t stays = enter_in(101, 21, true, 1, &third);
+
+	move_node(20, 1, 100, 0, NODE_ROOT);
+	ck_assert_int_eq(get(here).kind, NODE_ITEM);
+	ck_assert_int_eq(get(there).kind, NODE_VIEW);
+	ck_assert_uint_eq(enter(20, true, 0, &at), here);
+	node_detach(table, 21, 1, 100);
+	ck_assert(get(gone).detached);
+	ck_assert(!get(stays).detached);
+	/* One that is found in turns here and there needs no third. */
+	ck_assert_uint_eq(enter_in(101, 21, true, 1, &third), stays);
+	gone = enter_in(100, 21, true, 1, &third);
+	ck_assert_uint_eq(enter_in(101, 21, true, 1, &third), stays);
+	ck_assert_uint_eq(enter_in(100, 21, true, 1, &third), gone);
 }
 END_TEST
 
@@ -181,7 +212,7 @@ START_TEST(removed_directory_gets_another_node_when_it_is_back)
 	uint64_t before = enter(20, true, 0, &at);
 
 	move(20, true, at, trash);
-	node_detach(table, 20, 0);
+	node_detach(table, 20, 0, NODE_ROOT);
 	ck_assert(get(before).detached);
 	move(20, true, trash, at);
 	ck_assert_uint_ne(enter(20, true, 0, &at), before);
@@ -196,11 +227,11 @@ START_TEST(moved_directory_keeps_its_node)
 	uint64_t node = enter(20, true, 0, &at);
 
 	move(20, true, at, trash);
-	node_move(table, 20, 0, 1, NODE_ROOT);
+	move_node(20, 0, NODE_ROOT, 1, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 1, &trash), node);
 	ck_assert_int_eq(get(node).kind, NODE_VIEW);
 	move(20, true, trash, at);
-	node_move(table, 20, 1, 0, NODE_ROOT);
+	move_node(20, 1, NODE_ROOT, 0, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 0, &at), node);
 	ck_assert_int_eq(get(node).kind, NODE_ITEM);
 }
@@ -212,7 +243,7 @@ START_TEST(node_moved_onto_another_takes_its_part)
 	uint64_t stale = enter(20, true, 0, &at);
 	uint64_t moved = enter(20, true, 5, &at);
 
-	node_move(table, 20, 5, 0, NODE_ROOT);
+	move_node(20, 5, NODE_ROOT, 0, NODE_ROOT);
 	ck_assert_uint_eq(enter(20, true, 0, &at), moved);
 	ck_assert_uint_eq(get(stale).id, 20);
 }
@@ -471,6 +502,7 @@ int main(void)
 	tcase_add_test(tests, file_has_one_node_live_and_in_any_view);
 	tcase_add_test(tests, directory_has_a_node_in_each_view);
 	tcase_add_test(tests, directory_of_a_view_found_elsewhere_gets_another_node);
+	tcase_add_test(tests, kernel_acts_on_the_node_it_has_in_that_parent);
 	tcase_add_test(tests, removed_directory_gets_another_node_when_it_is_back);
 	tcase_add_test(tests, moved_directory_keeps_its_node);
 	tcase_add_test(tests, node_moved_onto_another_takes_its_part);
