@@ -14,16 +14,23 @@
 
 #define WRITE_BITS 0222
 #define MODE_BITS 0777
+#define STEPS_UP 4 /* read before what is kept of longer ways is asked */
 
 /* ---- where things are ------------------------------------------------------- */
 
-/* Walks guards from a directory to the root or one that is known to be live, or to the first deleted one. */
+/*
+ * Walks guards from a directory to the root or one that is known to be live, or to the first deleted
+ * one. Below a live one what the node table knows outlasts removals, so the first steps ask it.
+ */
 static int ask_guards(const struct view *v, uint64_t directory, bool *ret_trash)
 {
-	while (directory != KEY_ID_ROOT && !node_is_live(v->nodes, directory)) {
+	for (int steps = 0; directory != KEY_ID_ROOT && !node_is_live(v->nodes, directory); steps++) {
 		struct guard guard;
-		int result = record_get_guard(namei_store(v->namei), directory, &guard);
+		int result;
 
+		if (steps == STEPS_UP)
+			return lifecycle_in_trash(namei_lifecycle(v->namei), directory, ret_trash);
+		result = record_get_guard(namei_store(v->namei), directory, &guard);
 		if (result)
 			return result == STORE_ABSENT ? -ENOENT : result;
 		if (guard.at.state != KEY_ACT) {

@@ -69,6 +69,14 @@ static enum walk hold_visit(void *data, const struct place *at, const struct ite
 	return search->result ? WALK_STOP : WALK_ON;
 }
 
+/* What was purged was on no hold then, with all in it, and nothing is set on what lies in the trash. */
+static enum walk hold_visit_below(void *data, const struct place *at, const struct item *item)
+{
+	if (at->state == KEY_DEL && item->deletion.flags & DELETION_PURGED)
+		return WALK_PAST;
+	return hold_visit(data, at, item);
+}
+
 int destroy_is_held(struct lifecycle *l, const struct place *at, const struct item *item)
 {
 	struct hold_search search = { .l = l };
@@ -81,7 +89,7 @@ int destroy_is_held(struct lifecycle *l, const struct place *at, const struct it
 		return 0;
 	if (hold_visit(&search, at, item) == WALK_STOP)
 		return search.result;
-	result = walk_below(l, item->id, hold_visit, &search);
+	result = walk_below(l, item->id, hold_visit_below, &search);
 	return result < 0 ? result : search.result;
 }
 

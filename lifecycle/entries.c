@@ -31,132 +31,31 @@ void entry_release(struct entry *e)
 
 /* ---- visibility --------------------------------------------------------- */
 
-/* What the nearest deleted directory around a place decides. */
-struct container {
-	bool inside; /* there is one */
-	bool visible;
-	uint64_t batch;
-	int64_t expires_ns;
-};
-
-/* A deleted directory met on the way up. */
-struct level {
-	uint64_t batch;
-	int64_t expires_ns;
-	uint8_t flags;
-};
-
-struct levels {
-	struct level *items;
-	size_t count, capacity;
-};
-
-static int levels_push(struct levels *all, const struct deletion *d)
+/* Sets *ret_expires_ns; whether it shows. */
+static bool entry_visible(struct lifecycle *l, const struct within *around, const struct item *item,
+			  enum key_state state, int64_t *ret_expires_ns)
 {
-	if (all->count == all->capacity) {
-		size_t capacity = all->capacity ? 2 * all->capacity : 16;
-		struct level *items = realloc(all->items, capacity * sizeof(*items));
+	struct within w = *around;
 
-		if (!items)
-			return -ENOMEM;
-		all->items = items;
-		all->capacity = capacity;
-	}
-	all->items[all->count++] = (struct level){ d->batch, d->expires_ns, d->flags };
-	return 0;
-}
-
-static bool flags_hide(uint8_t flags)
-{
-	return flags & (DELETION_DOOMED | DELETION_PURGED);
-}
-
-/* Adds a deletion below `outer`: with its batch it lives as long as the directory does. */
-static struct container container_enter(const struct container *outer, const struct level *level,
-					int64_t now_ns)
-{
-	bool together = outer->inside && level->batch && level->batch == outer->batch;
-	struct container c = {
-		.inside = true,
-		.batch = level->batch,
-		.expires_ns = together ? outer->expires_ns : level->expires_ns,
-	};
-
-	c.visible = !flags_hide(level->flags) && c.expires_ns > now_ns &&
-		    (!outer->inside || outer->visible);
-	return c;
-}
-
-/*
- * 0 or -errno; -ENOENT when a directory on the way is gone. Depth is bounded by
- * memory only, hence the loop.
- */
-static int container_of_directory(struct lifecycle *l, uint64_t directory, struct container *ret_container)
-{
-	struct store *s = lifecycle_store(l);
-	int64_t now_ns = lifecycle_now_ns(l);
-	struct container c = { .visible = true };
-	struct levels all = { 0 };
-	int r = 0;
-
-	while (directory != KEY_ID_NONE) {
-		struct guard guard;
-
-		r = record_get_guard(s, directory, &guard);
-		if (r)
-			break;
-		if (guard.at.state == KEY_DEL) {
-			struct store_value value = { 0 };
-			struct item own;
-
-			r = record_get_item(s, &guard.at, true, &value, &own);
-			if (!r)
-				r = levels_push(&all, &own.deletion);
-			store_value_release(&value);
-			if (r)
-				break;
-		}
-		directory = guard.at.directory;
-	}
-	for (size_t i = all.count; i-- > 0;)
-		c = container_enter(&c, &all.items[i], now_ns);
-	free(all.items);
-	if (r == STORE_ABSENT)
-		return -ENOENT;
-	if (!r)
-		*ret_container = c;
-	return r;
-}
-
-/* Sets entry->expires_ns; whether it shows. */
-static bool entry_visible(struct lifecycle *l, const struct container *around,
-			  const struct item *item, enum key_state state, int64_t *ret_expires_ns)
-{
-	const struct deletion *d = &item->deletion;
-	struct level level = { d->batch, d->expires_ns, d->flags };
-	struct container c;
-
-	if (state != KEY_DEL) {
-		*ret_expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
-		return around->visible;
-	}
-	c = container_enter(around, &level, lifecycle_now_ns(l));
-	*ret_expires_ns = c.expires_ns;
-	return c.visible && d->cause != ITEM_TEMPORARY;
+	if (state == KEY_DEL)
+		w = within_enter(around, item->id, &item->deletion);
+	*ret_expires_ns = w.expires_ns;
+	return within_shows(&w, lifecycle_now_ns(l)) &&
+	       !(state == KEY_DEL && item->deletion.cause == ITEM_TEMPORARY);
 }
 
 int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *ret_expires_ns,
 			 bool *ret_visible)
 {
 	_cleanup_(store_value_release) struct store_value value = { 0 };
-	struct container around;
+	struct within around;
 	struct item item;
 	int r;
 
 	r = record_get_item(lifecycle_store(l), at, true, &value, &item);
 	if (r)
 		return r == STORE_ABSENT ? -ENOENT : r;
-	r = container_of_directory(l, at->directory, &around);
+	r = within_load(l, at->directory, &around);
 	if (r)
 		return r;
 	*ret_visible = entry_visible(l, &around, &item, at->state, ret_expires_ns);
@@ -167,7 +66,7 @@ int lifecycle_visibility(struct lifecycle *l, const struct place *at, int64_t *r
  * Whether a listing shows something under exactly this name already: a deleted
  * item, or a live one inside a deleted directory.
  */
-static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory,
+static int literal_taken(struct lifecycle *l, const struct within *around, uint64_t directory,
 			 const char *name, bool *ret_taken);
 
 /* ---- single entries ------------------------------------------------------ */
@@ -194,20 +93,20 @@ static int merge_link(struct lifecycle *l, struct entry *e)
 }
 
 /* Makes the entry one that can only be removed. */
-static int entry_damaged(struct lifecycle *l, const struct container *around,
-			 const struct damaged *d, const char *shown, struct entry *e)
+static int entry_damaged(struct lifecycle *l, const struct within *around, const struct damaged *d,
+			 const char *shown, struct entry *e)
 {
 	int r;
 
 	*e = (struct entry){ .at = d->at, .damaged = true };
-	e->expires_ns = around->inside ? around->expires_ns : ITEM_FOREVER;
+	e->expires_ns = around->expires_ns;
 	snprintf(e->shown, sizeof(e->shown), "%s", shown);
 	r = damaged_stand_in(lifecycle_store(l), d, &e->item);
-	return r ? r : around->visible ? 0 : STORE_ABSENT;
+	return r ? r : within_shows(around, lifecycle_now_ns(l)) ? 0 : STORE_ABSENT;
 }
 
-static int place_damaged(struct lifecycle *l, const struct container *around,
-			 const struct place *at, const char *shown, struct entry *e)
+static int place_damaged(struct lifecycle *l, const struct within *around, const struct place *at,
+			 const char *shown, struct entry *e)
 {
 	struct damaged d;
 	struct key key;
@@ -227,7 +126,7 @@ static void link_damaged(struct entry *e)
 }
 
 /* Fills `e` from a place if it shows. 0, STORE_ABSENT (not there or hidden), negative errno. */
-static int entry_load(struct lifecycle *l, const struct container *around, const struct place *at,
+static int entry_load(struct lifecycle *l, const struct within *around, const struct place *at,
 		      const char *shown, struct entry *e)
 {
 	int r;
@@ -254,7 +153,7 @@ static int entry_load(struct lifecycle *l, const struct container *around, const
 }
 
 /* The newest visible deletion of a name. */
-static int find_newest(struct lifecycle *l, const struct container *around, uint64_t directory,
+static int find_newest(struct lifecycle *l, const struct within *around, uint64_t directory,
 		       const char *name, struct entry *e)
 {
 	struct store *s = lifecycle_store(l);
@@ -284,7 +183,7 @@ static int find_newest(struct lifecycle *l, const struct container *around, uint
 	return r;
 }
 
-static int row_damaged(struct lifecycle *l, const struct container *around,
+static int row_damaged(struct lifecycle *l, const struct within *around,
 		       const struct store_row *row, const char *shown, struct entry *e)
 {
 	struct damaged d;
@@ -294,7 +193,7 @@ static int row_damaged(struct lifecycle *l, const struct container *around,
 }
 
 /* By its time: only if exactly one deletion is meant. */
-static int find_timed(struct lifecycle *l, const struct container *around, uint64_t directory,
+static int find_timed(struct lifecycle *l, const struct within *around, uint64_t directory,
 		      const char *shown, struct entry *e)
 {
 	struct store *s = lifecycle_store(l);
@@ -351,10 +250,10 @@ int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, s
 {
 	struct place live = { .directory = directory, .state = KEY_ACT };
 	size_t length = strlen(shown);
-	struct container around;
+	struct within around;
 	int r;
 
-	r = container_of_directory(l, directory, &around);
+	r = within_load(l, directory, &around);
 	if (r)
 		return r;
 	r = STORE_ABSENT;
@@ -375,7 +274,7 @@ int lifecycle_find(struct lifecycle *l, uint64_t directory, const char *shown, s
 	return r == STORE_ABSENT ? -ENOENT : r;
 }
 
-static int literal_taken(struct lifecycle *l, const struct container *around, uint64_t directory,
+static int literal_taken(struct lifecycle *l, const struct within *around, uint64_t directory,
 			 const char *name, bool *ret_taken)
 {
 	struct place live = { .directory = directory, .state = KEY_ACT };
@@ -402,7 +301,7 @@ static int literal_taken(struct lifecycle *l, const struct container *around, ui
 struct listing {
 	struct lifecycle *l;
 	struct store *store;
-	struct container around;
+	struct within around;
 	uint64_t directory;
 	bool (*row)(void *data, const struct entry *entry, const struct key *key);
 	void *data;
@@ -670,7 +569,7 @@ int lifecycle_list(struct lifecycle *l, uint64_t directory, const struct key *af
 	struct key_range range;
 	int r;
 
-	r = container_of_directory(l, directory, &g.around);
+	r = within_load(l, directory, &g.around);
 	if (r)
 		return r;
 	if (after && key_parse(store_codec(g.store), after->bytes, after->size, &parts))

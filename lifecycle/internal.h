@@ -234,6 +234,32 @@ void deletion_delete_rows(struct transaction *t, const struct place *at, const s
 void deletion_change(struct lifecycle *l, struct transaction *t, const struct place *at,
 		     const struct item *item, const struct deletion *d, uint64_t due_batch);
 
+/* ---- within.c: what the deleted directories around a place decide for all in it ------ */
+
+struct within {
+	bool inside; /* there are any */
+	bool hidden; /* one is purged or doomed */
+	bool pinned; /* one is being restored */
+	uint64_t batch; /* of the nearest */
+	uint64_t top; /* id of the outermost that went with it in that batch: the entry */
+	int64_t expires_ns; /* when that does */
+	int64_t shown_until_ns; /* the first time that one of them expires ... */
+	int64_t kept_until_ns; /* ... a restore's pin taken into account */
+};
+
+struct within_cache {
+	pthread_mutex_t mutex;
+	struct within_slot *slots; /* by id */
+};
+
+int within_init(struct within_cache *cache);
+void within_release(struct within_cache *cache);
+/* Of what is in `directory`, which may be deleted itself. 0, -ENOENT (it, or one above it, is gone), negative errno. */
+int within_load(struct lifecycle *l, uint64_t directory, struct within *ret_within);
+/* Of what is in, or is, something deleted in there: with its directory's batch it stays as long as that does. */
+struct within within_enter(const struct within *outer, uint64_t id, const struct deletion *d);
+bool within_shows(const struct within *w, int64_t now_ns);
+
 /* ---- standing.c: where an item stands in what was deleted ----------------------- */
 
 struct standing {
@@ -586,6 +612,7 @@ struct lifecycle {
 	struct hold hold; /* by lock */
 	struct outgoing *outgoing; /* by lock */
 	struct rules_cache rules;
+	struct within_cache within;
 	struct created created;
 	struct open_batch *batches; /* by lock */
 	struct key prune_from; /* by lock: where batch_prune goes on */

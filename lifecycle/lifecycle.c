@@ -30,6 +30,8 @@ static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lif
 	room_init(&l->room);
 	result = rules_init(&l->rules);
 	if (!result)
+		result = within_init(&l->within);
+	if (!result)
 		result = created_init(&l->created);
 	if (!result)
 		result = scrub_init(&l->scrub);
@@ -51,6 +53,7 @@ void lifecycle_free(struct lifecycle *l)
 	caps_release(&l->caps);
 	created_release(&l->created);
 	rules_release(&l->rules);
+	within_release(&l->within);
 	pthread_mutex_destroy(&l->lock);
 	pthread_mutex_destroy(&l->background);
 	pthread_mutex_destroy(&l->turn);

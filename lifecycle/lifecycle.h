@@ -165,6 +165,8 @@ int lifecycle_mark_shadows(struct lifecycle *l, uint64_t directory);
  * does: a guard says nothing of the directories above.
  */
 int lifecycle_check_live(struct lifecycle *l, uint64_t directory);
+/* The same for whoever only asks: no lock. 0, -ENOENT (it is gone), negative errno. */
+int lifecycle_in_trash(struct lifecycle *l, uint64_t directory, bool *ret_trash);
 
 /*
  * fs/namei.c tells: who made an item (for temporary names), that it was

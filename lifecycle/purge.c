@@ -18,6 +18,7 @@ struct purge {
 	const struct place *at;
 	bool recursive;
 	int64_t grace_ns;
+	uint64_t moves; /* of the store, before it was asked what it shows */
 	struct open_batch *batch;
 	int64_t destroy_ns; /* once it is done */
 	struct place to;
@@ -37,6 +38,14 @@ static int check_shows_nothing(struct lifecycle *l, uint64_t directory)
 	return result ? result : shows ? -ENOTEMPTY : 0;
 }
 
+/* A directory that shows nothing decides nothing for what is in it: see within.c. */
+static int purge_commit(struct lifecycle *l, const struct purge *p, struct transaction *t)
+{
+	if (!p->recursive && store_moves(l->store) == p->moves)
+		t->moves = false;
+	return tree_commit(t, l->store, STORE_RELEASING, NULL);
+}
+
 static int purge_deleted(struct lifecycle *l, struct purge *p, const struct item *item)
 {
 	_cleanup_(transaction_release) struct transaction t = { 0 };
@@ -48,7 +57,7 @@ static int purge_deleted(struct lifecycle *l, struct purge *p, const struct item
 	deletion_change(l, &t, p->at, item, &d, p->batch->record.seq);
 	batch_add(&t, p->batch);
 	p->to = *p->at;
-	return tree_commit(&t, l->store, STORE_RELEASING, NULL);
+	return purge_commit(l, p, &t);
 }
 
 /*
@@ -74,7 +83,7 @@ static int purge_live_in(struct lifecycle *l, struct purge *p, struct removal *r
 		result = batch_add_entries(l, &t, &r->deletion, r->to.seq, 1,
 					   S_ISREG(r->victim.mode) ? r->victim.size : 0);
 	if (!result)
-		result = tree_commit(&t, l->store, STORE_RELEASING, NULL);
+		result = purge_commit(l, p, &t);
 	if (!result && l->hooks.changed)
 		l->hooks.changed(l->hooks.data, &change);
 	p->to = r->to;
@@ -178,7 +187,11 @@ static int check_purge(struct lifecycle *l, const struct place *at, bool recursi
 static int purge_readable(struct lifecycle *l, const struct actor *actor, const struct place *at,
 			  bool recursive, int64_t grace_ns)
 {
-	struct purge p = { .actor = actor, .at = at, .recursive = recursive, .grace_ns = grace_ns };
+	struct purge p = { .actor = actor,
+			   .at = at,
+			   .recursive = recursive,
+			   .grace_ns = grace_ns,
+			   .moves = store_moves(l->store) };
 	struct store_retry retry = { 0 };
 	struct deletion decided = { .flags = DELETION_PURGED };
 	struct destroyed total = { 0 };

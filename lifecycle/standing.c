@@ -13,98 +13,61 @@ bool place_equal(const struct place *a, const struct place *b)
 	       !strcmp(a->name, b->name);
 }
 
-/* The deletion seen last on the way up, which those above it may join. */
-struct group {
-	bool any;
-	bool first; /* it is still the one that the item went with */
-	struct deletion deletion;
-};
-
-static bool deletion_hides(const struct deletion *d)
+/* The directory that something went with. STORE_CONFLICT: it is no longer in the trash. */
+static int top_load(struct lifecycle *l, uint64_t id, struct standing *st)
 {
-	return d->flags & (DELETION_DOOMED | DELETION_PURGED);
-}
+	_cleanup_(tree_release) struct tree_directory d = { 0 };
+	int result = tree_load(l->store, id, &d);
 
-/* Nothing above belongs to the group any more. */
-static void group_end(const struct group *g, int64_t now_ns, struct standing *st)
-{
-	if (!g->any)
-		return;
-	if (g->deletion.expires_ns <= now_ns &&
-	    !(g->deletion.flags & DELETION_PINNED && g->deletion.destroy_ns > now_ns))
-		st->visible = false;
-}
-
-static void group_add(struct group *g, const struct place *at, const struct item *item,
-		      int64_t now_ns, struct standing *st)
-{
-	const struct deletion *d = &item->deletion;
-	bool joins = !g->any || (d->batch && d->batch == g->deletion.batch);
-
-	if (!joins) {
-		group_end(g, now_ns, st);
-		g->first = false;
-	} else if (!g->any) {
-		g->first = true;
-	}
-	g->any = true;
-	g->deletion = *d;
-	st->deleted = true;
-	if (deletion_hides(d))
-		st->visible = false;
-	if (g->first) {
-		st->top = *at;
-		st->top_id = item->id;
-		st->deletion = *d;
-		st->expires_ns = d->expires_ns;
-		st->pinned = d->flags & DELETION_PINNED && d->destroy_ns > now_ns;
-	}
-}
-
-static int standing_climb(struct lifecycle *l, uint64_t directory, struct group *g, int64_t now_ns,
-			  struct standing *st)
-{
-	struct tree_directory d;
-	struct guard guard;
-	int result;
-
-	while (directory != KEY_ID_NONE) {
-		result = record_get_guard(l->store, directory, &guard);
-		if (result)
-			return result == STORE_ABSENT ? -ENOENT : result;
-		if (guard.at.state == KEY_DEL) {
-			result = tree_load(l->store, directory, &d);
-			if (result)
-				return result;
-			guard = d.guard;
-			if (guard.at.state == KEY_DEL)
-				group_add(g, &guard.at, &d.own, now_ns, st);
-			tree_release(&d);
-		}
-		directory = guard.at.directory;
-	}
+	if (result)
+		return result == -ENOENT ? STORE_CONFLICT : result;
+	if (tree_is_live(&d))
+		return STORE_CONFLICT;
+	st->top = d.guard.at;
+	st->deletion = d.own.deletion;
 	return 0;
+}
+
+static int standing_once(struct lifecycle *l, const struct place *at, const struct item *item,
+			 struct standing *ret)
+{
+	struct standing st = { .expires_ns = ITEM_FOREVER };
+	int64_t now_ns = lifecycle_now_ns(l);
+	bool deleted = at->state == KEY_DEL;
+	struct within w;
+	int result = within_load(l, at->directory, &w);
+
+	if (result)
+		return result;
+	if (deleted)
+		w = within_enter(&w, item->id, &item->deletion);
+	st.deleted = w.inside;
+	st.visible = !w.hidden && w.kept_until_ns > now_ns &&
+		     !(deleted && item->deletion.cause == ITEM_TEMPORARY);
+	if (w.inside) {
+		st.top_id = w.top;
+		st.top = *at;
+		st.deletion = item->deletion;
+		if (!deleted || w.top != item->id)
+			result = top_load(l, w.top, &st);
+		st.expires_ns = st.deletion.expires_ns;
+		st.pinned = st.deletion.flags & DELETION_PINNED && st.deletion.destroy_ns > now_ns;
+	}
+	if (!result)
+		*ret = st;
+	return result;
 }
 
 int standing_load(struct lifecycle *l, const struct place *at, const struct item *item,
 		  struct standing *ret)
 {
-	struct standing st = { .visible = true, .expires_ns = ITEM_FOREVER };
-	int64_t now_ns = lifecycle_now_ns(l);
-	struct group g = { 0 };
+	struct store_retry retry = { 0 };
 	int result;
 
-	if (at->state == KEY_DEL) {
-		group_add(&g, at, item, now_ns, &st);
-		if (item->deletion.cause == ITEM_TEMPORARY)
-			st.visible = false;
-	}
-	result = standing_climb(l, at->directory, &g, now_ns, &st);
-	if (result)
-		return result;
-	group_end(&g, now_ns, &st);
-	*ret = st;
-	return 0;
+	do
+		result = standing_once(l, at, item, ret);
+	while (store_retry(&retry, &result));
+	return result == -EAGAIN ? -ENOENT : result;
 }
 
 int standing_joined(struct lifecycle *l, const struct place *at, const struct item *item, bool *ret_joined)

@@ -60,7 +60,10 @@ void tree_release(struct tree_directory *d)
 
 void tree_put_own(struct transaction *t, struct store *s, const struct tree_directory *d)
 {
+	bool moves = t->moves;
+
 	transaction_put_item(t, s, &d->guard.at, &d->own, d->own.version);
+	t->moves = moves;
 }
 
 void tree_check_guard(struct transaction *t, const struct tree_directory *d)

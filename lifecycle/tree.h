@@ -35,7 +35,7 @@ static inline bool tree_is_live(const struct tree_directory *d)
  */
 uint32_t tree_plain_mode(const struct item *own);
 
-/* Puts the own item as it now stands in `d->own`, at the version read. */
+/* Puts the own item as it now stands in `d->own`, at the version read, but for its deletion, which is as read. */
 void tree_put_own(struct transaction *t, struct store *s, const struct tree_directory *d);
 /* The guard must be as read: nobody removed or renamed the directory meanwhile. */
 void tree_check_guard(struct transaction *t, const struct tree_directory *d);

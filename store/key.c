@@ -637,6 +637,11 @@ bool key_is_private(const struct key *key)
 	return key->bytes[0] == TAG_BODY || key->bytes[0] == TAG_FREE;
 }
 
+bool key_is_guard(const struct key *key)
+{
+	return key->bytes[0] == TAG_GUARD;
+}
+
 int key_compare(const struct key *a, const struct key *b)
 {
 	int order = memcmp(a->bytes, b->bytes, util_min(a->size, b->size));

@@ -137,6 +137,7 @@ int key_from_bytes(const struct key_codec *c, const uint8_t *bytes, size_t size,
 
 /* Whether the key is one of those that engines alone write: BODY and FREE. */
 bool key_is_private(const struct key *key);
+bool key_is_guard(const struct key *key);
 
 int key_compare(const struct key *a, const struct key *b);
 

@@ -34,6 +34,7 @@ struct store {
 	struct key_codec codec;
 	struct store_ids ids;
 	struct store_seqs seqs;
+	uint64_t moves; /* store_moves; atomic */
 	uint64_t gets, queries, rows; /* asked of the engine so far; atomic */
 };
 
@@ -42,6 +43,9 @@ struct store *store_new(const struct clock *clock);
 void store_free(struct store *s);
 /* With keyring and engine in place. `writable`: claims a mount number. */
 int store_start(struct store *s, bool writable);
+
+/* store.c: what transaction_commit adds to store_moves. */
+void store_count_move(struct store *s);
 
 /* store-seq.c */
 void store_seqs_init(struct store *s);

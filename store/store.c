@@ -264,6 +264,16 @@ int store_transact(struct store *s, enum store_purpose purpose, const struct sto
 	return result;
 }
 
+void store_count_move(struct store *s)
+{
+	__atomic_fetch_add(&s->moves, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t store_moves(const struct store *s)
+{
+	return __atomic_load_n(&s->moves, __ATOMIC_ACQUIRE);
+}
+
 static void pause_before(unsigned tries)
 {
 	unsigned doublings = util_min(tries - RETRIES_AT_ONCE - 1, 9u);

@@ -143,6 +143,13 @@ int store_transact(struct store *s, enum store_purpose purpose, const struct sto
 		   size_t count, uint64_t *ret_version);
 
 /*
+ * How many transactions so far may have put a directory to another place or changed a deletion of
+ * one (see transaction.h), each counted when it is done: whoever remembers what follows from
+ * either keeps this number with it, as it was before he read.
+ */
+uint64_t store_moves(const struct store *s);
+
+/*
  * Before each step of long work, and with no lock held that others need: returns
  * when there is room for it among what waits for a checkpoint. Such work may have
  * half of that, so that whoever else writes does not wait until its changes, of

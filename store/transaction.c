@@ -12,6 +12,7 @@
 
 #include "store/record-kind.h"
 #include "store/record.h"
+#include "store/store-private.h"
 
 #define CHUNK_SIZE 4096
 #define OPS_MIN 16
@@ -40,6 +41,7 @@ void transaction_reset(struct transaction *t)
 	}
 	t->count = 0;
 	t->error = 0;
+	t->moves = false;
 	memset(t->deltas, 0, sizeof(t->deltas));
 }
 
@@ -209,6 +211,7 @@ void transaction_put_item(struct transaction *t, struct store *s, const struct p
 	key_item(store_codec(s), at, &key);
 	result = record_encode_item_as(RECORD_ITEM, item, at->name, scratch(t));
 	put_record(t, result, &key, item->content, item->content_size, expect);
+	t->moves |= at->state == KEY_DEL && S_ISDIR(item->mode);
 }
 
 void transaction_put_link(struct transaction *t, const struct item *item, uint64_t expect)
@@ -231,6 +234,7 @@ void transaction_put_guard(struct transaction *t, uint64_t directory, const stru
 
 	key_guard(directory, &key);
 	put_record(t, record_encode_guard(guard, scratch(t)), &key, NULL, 0, expect);
+	t->moves |= expect != 0;
 }
 
 void transaction_put_shadow(struct transaction *t, struct store *s, uint64_t directory,
@@ -280,6 +284,7 @@ void transaction_delete(struct transaction *t, const struct key *key,
 			enum store_condition condition, uint64_t version)
 {
 	add_keyed(t, STORE_DELETE, key, condition, version);
+	t->moves |= key_is_guard(key);
 }
 
 void transaction_delete_item(struct transaction *t, struct store *s, const struct place *at,
@@ -376,6 +381,9 @@ int transaction_commit(struct transaction *t, struct store *s, enum store_purpos
 
 	add_counters(t);
 	result = t->error ? t->error : store_transact(s, purpose, t->ops, t->count, ret_version);
+	/* One that failed may have been done all the same. */
+	if (t->moves && result != STORE_CONFLICT)
+		store_count_move(s);
 	/* What was collected stays as it was: the same transaction may be tried again. */
 	t->count = count;
 	return result;

@@ -21,6 +21,7 @@ struct transaction {
 	struct transaction_chunk *memory;
 	struct buffer scratch; /* where a record is encoded before it is copied */
 	int error;
+	bool moves; /* it writes a guard that there is, or a deleted directory: commit counts it (store_moves) */
 	int64_t deltas[STORE_COUNTERS_MAX]; /* of META "counters": one op each that is not 0 */
 };
 

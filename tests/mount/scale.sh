@@ -281,6 +281,57 @@ rmdir_of_an_emptied_directory() {
 	equal $((entries + 3)) "$(find .trash/many -type f | wc -l)" 'entries in the removed directory'
 }
 
+chain() { # NAME LEVELS: by relative steps
+	local n
+
+	mkdir "$mnt/$1" && cd "$mnt/$1" || return
+	for ((n = 1; n < $2; n++)); do
+		echo x >f && mkdir d && cd d || return
+	done
+	cd "$mnt" || return
+}
+
+# by_the_level WHAT COMMAND...: {} stands for a tree of few levels, then one of many; a walk to the root at each step would read with their square.
+by_the_level() {
+	local what=$1 few many
+
+	shift
+	forget
+	few=$(reads "${@//\{\}/shallow}")
+	forget
+	many=$(reads "${@//\{\}/deep}")
+	tell "$what: $few reads with 40 levels, $many with 240"
+	within 1 $((few * 9)) "$many" "reads of $what"
+}
+
+depth_costs_by_the_level() {
+	local d
+
+	cd "$mnt"
+	clocks 0 0
+	for d in shallow:40 deep:240; do
+		chain "${d%:*}" "${d#*:}"
+	done
+	by_the_level 'removal' rm -rf {}
+	by_the_level 'find in .trash' find .trash/{}
+	by_the_level 'du in .trash' du -s .trash/{}
+	by_the_level 'removal from .trash' rm -rf .trash/{}
+	ddbfs trash empty --now . >/dev/null
+	for d in shallow:40 deep:240; do
+		chain "${d%:*}" "${d#*:}"
+	done
+	by_the_level 'mv into .trash' mv {} .trash/
+	by_the_level 'find in what was moved there' find .trash/{}
+	by_the_level 'its removal' rm -rf .trash/{}
+	ddbfs trash empty --now . >/dev/null
+	for d in shallow:40 deep:240; do
+		chain "${d%:*}" "${d#*:}"
+		find "${d%:*}" -type f -delete
+	done
+	by_the_level 'find in live directories shown in .trash' find .trash/{}
+	rm -rf shallow deep
+}
+
 use_clock
 mount_new
 it 'a trash of many entries is made' filled
@@ -290,6 +341,7 @@ it "L1 $entries expired entries cost an rm and an ls no read more" expired_ones_
 it 'L1 the sweeper holds nobody up' sweeper_holds_nobody_up
 it 'emptying takes what there was at its start' emptying_has_a_fixed_target
 it 'L3 the rmdir of an emptied directory reads no more for what was deleted in it' rmdir_of_an_emptied_directory
+it 'a walk through a deep tree in the trash costs by the level' depth_costs_by_the_level
 it 'leaves a store that checks clean' check_clean
 sed 's/^/# /' "$tmp/told"
 done_testing
