@@ -101,9 +101,11 @@ static int check_free_row(struct check *c, const struct store_row *row, void *da
 		return 0;
 	if (parts.kind == KEY_KIND_FREE_BODY)
 		return marks_add(&c->freed, &(struct mark){ .id = parts.id });
-	if (row->damaged)
-		check_problem_of(c, "(free space)",
-				 "a record of freed space in segment %" PRIu64 " is damaged", parts.id);
+	if (!row->damaged)
+		return 0;
+	check_problem_of(c, "(free space)",
+			 "a record of freed space in segment %" PRIu64 " is damaged", parts.id);
+	check_fix(c, &(struct fix){ .kind = FIX_FREE });
 	return 0;
 }
 

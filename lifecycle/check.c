@@ -412,6 +412,8 @@ int lifecycle_check_told(struct store *s, const struct quarantine_hooks *hooks,
 		result = check_run(&c);
 	check_release(&c);
 	if (!result)
+		result = store_unused(s, false, &c.result.unused_bytes);
+	if (!result)
 		*ret_result = c.result;
 	return result;
 }

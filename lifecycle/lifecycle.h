@@ -548,6 +548,7 @@ struct check_result {
 	uint64_t items, bodies, bytes, problems;
 	uint64_t set_aside; /* damaged, but where lifecycle_quarantine put it */
 	uint64_t unreadable; /* of the problems: those that were errors of the disk, which may pass */
+	uint64_t unused_bytes; /* on the disk, that belong to nothing; no problem */
 };
 /*
  * Reads everything, verifies every seal and reference, recounts every counter.

@@ -185,6 +185,8 @@ static int apply(struct repair *r, const struct fix *fix)
 		return delete_counters(r);
 	case FIX_COUNTER:
 		return add_counter(r, fix);
+	case FIX_FREE:
+		return 0; /* in give_back, all at once */
 	}
 	return 0;
 }
@@ -207,6 +209,17 @@ static int apply_all(struct repair *r, const struct fixes *fixes)
 			return result;
 	}
 	return 0;
+}
+
+/* What belongs to nothing, in damaged records of freed space too. */
+static int give_back(struct repair *r)
+{
+	uint64_t bytes;
+	int result = store_unused(r->store, true, &bytes);
+
+	if (!result)
+		r->given_back += bytes;
+	return result;
 }
 
 /* ---- rounds --------------------------------------------------------------------- */
@@ -232,6 +245,11 @@ static int round_once(struct repair *r, bool first, struct check_result *ret_res
 	if (!result) {
 		*ret_result = c.result;
 		result = apply_all(r, &fixes);
+		for (size_t i = 0; i < fixes.count && !result; i++)
+			if (fixes.items[i].kind == FIX_FREE) {
+				result = give_back(r);
+				break;
+			}
 	}
 	if (!result)
 		result = fixes.count > 0;
@@ -252,6 +270,9 @@ int lifecycle_quarantine(struct store *s, const struct quarantine_hooks *hooks,
 		if (round == 0)
 			before = after;
 	}
+	if (result >= 0)
+		result = give_back(&r);
+	before.unused_bytes = r.given_back;
 	/* What was done so far is written down also when it could not be ended. */
 	if (r.done) {
 		int written = repair_write_log(&r);

@@ -42,6 +42,7 @@ enum fix_kind {
 	FIX_BATCH, /* the record of batch `id` of `uid` is made again from what names it */
 	FIX_COUNTERS, /* the counters do not unseal: all go, and are counted anew */
 	FIX_COUNTER, /* `counter` changes by `delta` */
+	FIX_FREE, /* a record of freed space does not unseal: what it named is found by what is not in use */
 };
 
 struct fix {
@@ -70,6 +71,7 @@ struct repair {
 	char aside_name[32];
 	struct buffer log; /* what was done, in lines */
 	uint64_t done;
+	uint64_t given_back; /* bytes that belonged to nothing */
 };
 
 /*

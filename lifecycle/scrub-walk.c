@@ -217,16 +217,6 @@ static int scrub_page(struct lifecycle *l, const struct key_range *range, size_t
 	return 0;
 }
 
-/* The partition that a key is in. */
-static void partition_of(const struct key *key, struct key_range *ret_range)
-{
-	ret_range->from = *key;
-	ret_range->to = *key;
-	ret_range->to.size = key->partition_size;
-	/* Above all sort keys: no name or number begins with it. */
-	ret_range->to.bytes[ret_range->to.size++] = 0xff;
-}
-
 /* As far as it goes. */
 static int scrub_singly(struct lifecycle *l, const struct key_range *range, struct position *at,
 			uint8_t *block)
@@ -255,7 +245,7 @@ static int scrub_some(struct lifecycle *l, struct key *at, uint8_t *block)
 
 	if (!result) {
 		position.key = key;
-		partition_of(&key, &range);
+		key_range_partition(&key, &range);
 		result = scrub_page(l, &range, ROWS, &position, block);
 		if (is_unreadable(result))
 			result = scrub_singly(l, &range, &position, block);

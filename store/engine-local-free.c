@@ -222,6 +222,20 @@ struct round {
 	bool more;
 };
 
+static int note_punched(struct engine_local *e, const struct body_run *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct key key;
+
+		key_free_run(runs[i].segment, runs[i].offset, &key);
+		if (!buffer_append(&e->punched, &key, sizeof(key))) {
+			e->punched.failed = false;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 static int read_run(struct engine_local *e, const struct index_row *row,
 		    const struct key_parts *parts, struct round *round)
 {
@@ -229,11 +243,11 @@ static int read_run(struct engine_local *e, const struct index_row *row,
 	struct value_head head;
 	struct body_run run = { .segment = (uint32_t)parts->id, .offset = (uint32_t)parts->seq };
 
-	/* A damaged one is left for a check to name: how long the run is, only it knew. */
+	/* A damaged one is left for a check to name, and to take what it named back: how long the run is, only it knew. */
 	if (value_head(row->value, row->value_size, &head) < 0 ||
 	    head.attrs_size != FREE_RUN_SIZE || head.content_size ||
 	    value_unseal(e->keys, row->key, row->key_size, row->value, row->value_size, true, plain) < 0)
-		return 0;
+		return e->forget_damaged ? note_punched(e, &run, 1) : 0;
 	run.length = util_get_le32(plain);
 	round->count++;
 	return append_run(&round->runs, &run);
@@ -265,20 +279,6 @@ static int read_runs(struct engine_local *e, struct round *round)
 	}
 	index_reader_give(e->index, reader);
 	return r < 0 ? r : 0;
-}
-
-static int note_punched(struct engine_local *e, const struct body_run *runs, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct key key;
-
-		key_free_run(runs[i].segment, runs[i].offset, &key);
-		if (!buffer_append(&e->punched, &key, sizeof(key))) {
-			e->punched.failed = false;
-			return -ENOMEM;
-		}
-	}
-	return 0;
 }
 
 /* How many runs from the first on are neighbours in one segment, and how long they are together. */
@@ -346,7 +346,7 @@ int local_free_punch(struct engine_local *e, bool all)
 	int r, error = 0;
 
 	/* What was given back is listed until the next commit. */
-	if (!e->free_runs || e->punched.size)
+	if ((!e->free_runs && !e->forget_damaged) || e->punched.size)
 		return 0;
 	r = read_runs(e, &round);
 	owned = round.runs;

@@ -285,7 +285,7 @@ static int merge_hole(struct merge *m, const struct overlay_hole *hole)
 		r = group_load(m, number);
 		if (r == 0)
 			r = clear_refs(m, hole->from, hole->to);
-		/* A damaged group that the hole covers whole goes too; what it named is lost to the disk until a check. */
+		/* A damaged group that the hole covers whole goes too; what it named is found by local_unused. */
 		else if (r == 1 && number * BODY_GROUP >= hole->from &&
 			 (number + 1) * BODY_GROUP <= hole->to)
 			r = group_remove(m, number);

@@ -164,6 +164,7 @@ static const struct engine_ops local_ops = {
 	.body_usage = local_body_usage,
 	.scan = local_scan,
 	.verify = local_verify_running,
+	.unused = local_unused,
 	.sync = local_sync,
 	.checkpoint = local_checkpoint,
 	.space = local_space,

@@ -109,6 +109,7 @@ struct engine_local {
 	struct buffer punched; /* struct key: FREE items whose runs were given back */
 	bool free_bodies; /* there may be FREE bodies to walk */
 	bool free_runs; /* there may be FREE runs to give back */
+	_Atomic bool forget_damaged; /* FREE runs that do not unseal are to be forgotten */
 
 	_Atomic int error; /* negative errno that stopped writing, or 0 */
 	const char *_Atomic problem;
@@ -258,6 +259,10 @@ int local_verify(int dir_fd, const struct keyring *keys, uint64_t map_bytes,
 
 int local_verify_running(struct engine *engine, bool (*stop)(void *data, bool held), void *data,
 			 const char **ret_wrong);
+
+/* ---- engine-local-unused.c ------------------------------------------------ */
+
+int local_unused(struct engine *engine, bool give_back, uint64_t *ret_bytes);
 
 /* ---- engine-local-merge.c ------------------------------------------------ */
 

@@ -33,6 +33,7 @@ struct engine_ops {
 	int (*scan)(struct engine *e, const struct key *from, struct key *ret_key);
 	int (*verify)(struct engine *e, bool (*stop)(void *data, bool held), void *data,
 		      const char **ret_wrong); /* NULL: nothing to verify */
+	int (*unused)(struct engine *e, bool give_back, uint64_t *ret_bytes); /* NULL: there is nothing of the kind */
 	int (*sync)(struct engine *e);
 	int (*checkpoint)(struct engine *e);
 	int (*space)(struct engine *e, struct store_space *ret_space);

@@ -410,6 +410,15 @@ void key_range_free(struct key_range *ret_range)
 	whole(TAG_FREE, ret_range);
 }
 
+void key_range_partition(const struct key *key, struct key_range *ret_range)
+{
+	ret_range->from = *key;
+	ret_range->to = *key;
+	ret_range->to.size = key->partition_size;
+	/* Above all sort keys: no name or number begins with it. */
+	ret_range->to.bytes[ret_range->to.size++] = 0xff;
+}
+
 /* ---- parsing ------------------------------------------------------------ */
 
 static uint64_t take_number(struct reader *r)

@@ -91,6 +91,8 @@ void key_range_batches_all(struct key_range *ret_range);
 void key_range_meta(struct key_range *ret_range);
 void key_range_body(uint64_t body, struct key_range *ret_range);
 void key_range_free(struct key_range *ret_range);
+/* From a key to the end of the partition that it is in. */
+void key_range_partition(const struct key *key, struct key_range *ret_range);
 
 enum key_kind {
 	KEY_KIND_ITEM,

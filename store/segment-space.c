@@ -89,6 +89,41 @@ int segments_size(struct segments *s, uint32_t number, uint64_t *ret_size)
 	return r;
 }
 
+/* A file system that knows no holes has data everywhere. */
+static int count_data(int fd, uint64_t from, uint64_t to, uint64_t *ret_bytes)
+{
+	uint64_t bytes = 0;
+
+	while (from < to) {
+		off_t data = lseek(fd, (off_t)from, SEEK_DATA), hole;
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		hole = data < 0 ? data : lseek(fd, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		if ((uint64_t)data < to)
+			bytes += util_min((uint64_t)hole, to) - (uint64_t)data;
+		from = (uint64_t)hole;
+	}
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int segments_data(struct segments *s, uint32_t number, uint64_t from, uint64_t to, uint64_t *ret_bytes)
+{
+	struct segment *segment;
+	int r = segment_pin(s, number, &segment);
+
+	if (r == -ENOENT)
+		*ret_bytes = 0;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = count_data(segment->fd, from, to, ret_bytes);
+	segment_unpin(s, segment);
+	return r;
+}
+
 int segments_cut(struct segments *s, uint32_t number, uint64_t end)
 {
 	struct segment *segment;

@@ -85,6 +85,8 @@ void segments_retire_all(struct segments *s);
 int segments_punch(struct segments *s, uint32_t segment, uint64_t offset, uint64_t size);
 /* How long a segment is; 0 if it is not there. */
 int segments_size(struct segments *s, uint32_t segment, uint64_t *ret_size);
+/* How many bytes of [from, to) of a segment have a place on the disk. 0 or negative errno. */
+int segments_data(struct segments *s, uint32_t segment, uint64_t from, uint64_t to, uint64_t *ret_bytes);
 /* All from `end` on is given back. Of segments that are not active. */
 int segments_cut(struct segments *s, uint32_t segment, uint64_t end);
 

@@ -195,6 +195,37 @@ static int own_store(struct store *s, int dir_fd, const struct store_open_option
 	return result;
 }
 
+/* Ids and clock. Nothing is given out that they do not allow; a store that is only read gives nothing out. */
+static int start_numbers(struct store *s, const struct store_open_options *options,
+			 struct store_open_report *report)
+{
+	int ids, clock, result;
+
+	store_start(s);
+	store_marks_state(s, &ids, &clock);
+	if (options->read_only && (clock || ids))
+		return 0;
+	if (options->mend && (ids == -EBADMSG || clock == -EBADMSG)) {
+		result = store_mend_marks(s, ids == -EBADMSG, clock == -EBADMSG);
+		if (result)
+			return result;
+		report->mended = true;
+		snprintf(report->text, sizeof(report->text),
+			 "the record of %s was damaged and is made again, far above all that is in use",
+			 ids == -EBADMSG ? "ids" : "the clock");
+		store_marks_state(s, &ids, &clock);
+	}
+	result = clock ? clock : ids;
+	if (!result)
+		result = options->read_only ? store_seqs_read(s) : store_seqs_claim(s);
+	if (result != -EBADMSG)
+		return result;
+	snprintf(report->text, sizeof(report->text),
+		 "the record of %s is damaged: mount the store read-only, or run `ddbfs check --quarantine`, which makes it again",
+		 ids ? "the ids that were given out" : "the clock");
+	return STORE_DAMAGED;
+}
+
 static int open_engine(struct store *s, int dir_fd, const struct store_open_options *options,
 		       struct store_open_report *report)
 {
@@ -206,14 +237,10 @@ static int open_engine(struct store *s, int dir_fd, const struct store_open_opti
 	if (!options->read_only)
 		result = keyring_upgrade(dir_fd, &s->keyring);
 	if (!result)
-		result = store_start(s, !options->read_only);
-	if (!result)
-		return 0;
-	s->engine->ops->close(s->engine);
-	if (result != -EBADMSG)
-		return result;
-	snprintf(report->text, sizeof(report->text), "the store's settings (ids, clock) are damaged");
-	return STORE_DAMAGED;
+		result = start_numbers(s, options, report);
+	if (result)
+		s->engine->ops->close(s->engine);
+	return result;
 }
 
 /* What ended the last use of it, if that was no ordinary end. Told once; by the next opening where this one has more to tell. */
@@ -221,7 +248,7 @@ static void tell_last_words(int dir_fd, bool read_only, struct store_open_report
 {
 	char words[120];
 
-	if (report->discarded)
+	if (report->discarded || report->mended)
 		return;
 	last_words_read(dir_fd, words, sizeof(words));
 	if (!words[0])

@@ -40,6 +40,14 @@ static int read_last_seq(struct store *s, uint64_t *ret_last)
 	return result;
 }
 
+void store_marks_state(struct store *s, int *ret_ids, int *ret_clock)
+{
+	uint64_t unused;
+
+	*ret_ids = read_ids(s, &unused);
+	*ret_clock = read_last_seq(s, &unused);
+}
+
 int store_marks(struct store *s, uint64_t *ret_next_id, uint64_t *ret_last_seq)
 {
 	int result = read_ids(s, ret_next_id);

@@ -31,11 +31,10 @@ void store_free(struct store *s)
 	free(s);
 }
 
-int store_start(struct store *s, bool writable)
+void store_start(struct store *s)
 {
 	s->codec.sealed_names = s->keyring.sealed_names;
 	memcpy(s->codec.token_key, s->keyring.keys[SEAL_TOKEN].bytes, sizeof(s->codec.token_key));
-	return writable ? store_seqs_claim(s) : store_seqs_read(s);
 }
 
 int store_close(struct store *s)
@@ -70,7 +69,8 @@ int store_open_memory(const struct clock *clock, enum store_names names, struct 
 		store_free(s);
 		return result;
 	}
-	result = store_start(s, true);
+	store_start(s);
+	result = store_seqs_claim(s);
 	if (result < 0) {
 		store_close(s);
 		return result;

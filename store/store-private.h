@@ -41,8 +41,8 @@ struct store {
 /* A store without an engine; freed by store_free, which wipes the keyring. The keyring is filled in place. */
 struct store *store_new(const struct clock *clock);
 void store_free(struct store *s);
-/* With keyring and engine in place. `writable`: claims a mount number. */
-int store_start(struct store *s, bool writable);
+/* With keyring and engine in place: keys can be built. */
+void store_start(struct store *s);
 
 /* store.c: what transaction_commit adds to store_moves. */
 void store_count_move(struct store *s);
@@ -53,5 +53,11 @@ void store_seqs_release(struct store *s);
 int store_seqs_claim(struct store *s); /* reads the high-water mark and takes the next mount number */
 int store_seqs_read(struct store *s); /* only reads it: the store is open for reading */
 int store_seqs_settle(struct store *s); /* at close: the mark is exact again */
+
+/* store-marks.c: whether each of the two can be read: 0 or negative errno. */
+void store_marks_state(struct store *s, int *ret_ids, int *ret_clock);
+
+/* store-mend.c: what does not unseal is made again, above all that was ever given out. 0 or negative errno. */
+int store_mend_marks(struct store *s, bool ids, bool clock);
 
 #endif

@@ -327,6 +327,12 @@ int store_scan(struct store *s, const struct key *from, struct key *ret_key)
 	return s->engine->ops->scan(s->engine, from, ret_key);
 }
 
+int store_unused(struct store *s, bool give_back, uint64_t *ret_bytes)
+{
+	*ret_bytes = 0;
+	return s->engine->ops->unused ? s->engine->ops->unused(s->engine, give_back, ret_bytes) : 0;
+}
+
 int store_verify(struct store *s, bool (*stop)(void *data, bool held), void *data, const char **ret_wrong)
 {
 	*ret_wrong = NULL;

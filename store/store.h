@@ -184,6 +184,13 @@ int store_scan(struct store *s, const struct key *from, struct key *ret_key);
  */
 int store_verify(struct store *s, bool (*stop)(void *data, bool held), void *data, const char **ret_wrong);
 
+/*
+ * How many bytes on the disk belong to nothing: a crash or damage may leave such.
+ * `give_back`: they are given back to the disk. 0 where a record that would have to
+ * say what it needs cannot be read. The store is quiet. 0 or negative errno.
+ */
+int store_unused(struct store *s, bool give_back, uint64_t *ret_bytes);
+
 /* Returns when everything acknowledged before the call survives power loss. 0, -EIO (and from then on). Blocks. */
 int store_sync(struct store *s);
 /* Brings all that is pending to its final place and gives freed space back now. For umount, tests, `sweep`. Blocks. */
@@ -300,6 +307,7 @@ struct store_open_options {
 	const struct clock *clock; /* NULL = the system's */
 	bool read_only; /* for check: no lock is taken away, nothing is written; needs a store nobody has open */
 	bool discard_journal; /* a journal that cannot be believed does not keep the store from being opened: see the report */
+	bool mend; /* numbers that do not unseal (ids, clock) are made again, not refused: see the report */
 	bool verify; /* verify the whole structure, whatever its size */
 	uint64_t map_bytes; /* LMDB map, 0 = 1 TiB; small ones are for tests */
 	uint64_t generation_bytes; /* bound of one overlay generation, 0 = 24 MiB; small ones are for tests */
@@ -312,6 +320,7 @@ struct store_open_options {
 struct store_open_report {
 	int holder_pid;
 	unsigned format;
+	bool mended; /* the numbers of ids or clock were made again */
 	bool discarded; /* the store was opened without what its journal held; `text` says why, and where a copy is */
 	char text[384];
 };

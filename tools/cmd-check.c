@@ -69,11 +69,12 @@ static bool show_progress(void *data, uint64_t done)
 
 static void print_json_result(const struct check_result *r, const struct check_result *left)
 {
-	json_t *row = json_pack("{sI sI sI sI sI sI}", "items", (json_int_t)r->items, "bodies",
+	json_t *row = json_pack("{sI sI sI sI sI sI sI}", "items", (json_int_t)r->items, "bodies",
 				(json_int_t)r->bodies, "bytes", (json_int_t)r->bytes, "problems",
 				(json_int_t)r->problems, "unreadable",
 				(json_int_t)(left ? left->unreadable : r->unreadable), "set_aside",
-				(json_int_t)(left ? left->set_aside : r->set_aside));
+				(json_int_t)(left ? left->set_aside : r->set_aside), "unused_bytes",
+				(json_int_t)r->unused_bytes);
 
 	if (left)
 		json_object_set_new(row, "problems_left", json_integer((json_int_t)left->problems));
@@ -111,6 +112,10 @@ static void print_result(const struct arguments *a, const struct check_result *r
 	if (aside)
 		printf("; %llu damaged in /%s", (unsigned long long)aside, QUARANTINE_NAME);
 	putchar('\n');
+	if (r->unused_bytes)
+		printf("%s on the disk %s\n", print_size(r->unused_bytes, size),
+		       left ? "belonged to nothing and went back to it" :
+			      "belong to nothing; 'ddbfs check --quarantine' gives them back");
 	if (left ? left->unreadable : r->unreadable)
 		puts("where the disk gave an error nothing was changed: it may pass; check again, or copy the store to another disk first");
 	if (r->problems && !left)
@@ -177,6 +182,19 @@ static void print_discarded(const struct arguments *a, const struct store_open_r
 	json_decref(row);
 }
 
+static void print_mended(const struct arguments *a, const struct store_open_report *report)
+{
+	json_t *row;
+
+	if (!arguments_has(a, OPTION_JSON)) {
+		puts(report->text);
+		return;
+	}
+	row = json_pack("{ss ss}", "path", "(store)", "done", report->text);
+	print_json(row);
+	json_decref(row);
+}
+
 /* A locked store asks, once, if nothing was given. */
 static int open_store(const struct arguments *a, struct credentials *credentials, struct store **ret_store)
 {
@@ -184,6 +202,7 @@ static int open_store(const struct arguments *a, struct credentials *credentials
 		.read_only = !arguments_has(a, OPTION_QUARANTINE) &&
 			     !arguments_has(a, OPTION_DISCARD_JOURNAL),
 		.discard_journal = arguments_has(a, OPTION_DISCARD_JOURNAL),
+		.mend = arguments_has(a, OPTION_QUARANTINE),
 		.verify = true,
 	};
 	struct store_open_report report = { 0 };
@@ -203,6 +222,8 @@ static int open_store(const struct arguments *a, struct credentials *credentials
 		return cmd_fail(a, words_open(a->operands[0], result, &report, words), "%s", words);
 	if (options.discard_journal)
 		print_discarded(a, &report);
+	if (report.mended)
+		print_mended(a, &report);
 	return EXIT_DONE;
 }
 
