@@ -68,6 +68,22 @@ static int load_damaged(struct fs *fs, const struct node *node, int failure, str
 	return 0;
 }
 
+/* A removed directory that is destroyed, as a temporary one is at once: somebody has it open, and what it was like is gone. */
+static void answer_gone(fuse_req_t req, const struct node *node)
+{
+	struct fs *fs = session_fs(req);
+	struct stat st = {
+		.st_ino = node->id,
+		.st_mode = S_IFDIR | 0700,
+		.st_uid = fs->uid,
+		.st_gid = fs->gid,
+		.st_blksize = BLOCK,
+	};
+
+	st.st_atim = st.st_mtim = st.st_ctim = tree_time(store_now_ns(fs->store));
+	fuse_reply_attr(req, &st, 0);
+}
+
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = session_fs(req);
@@ -85,6 +101,10 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (result == -EIO || result == -EBADMSG) {
 		trash = true;
 		result = load_damaged(fs, &node, result, &inode);
+	}
+	if (result == -ESTALE && node.directory && node.detached) {
+		answer_gone(req, &node);
+		return;
 	}
 	OPS_TRY(req, result);
 	if (node.detached)

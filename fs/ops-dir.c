@@ -40,8 +40,10 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct handle *h;
 	struct node node;
 	bool trash;
+	int result = ops_directory(fs, ino, &node, &trash);
 
-	OPS_TRY(req, ops_directory(fs, ino, &node, &trash));
+	/* Whoever stands in a removed one may open it: it has no names, of which the kernel needs not ask us. */
+	OPS_TRY(req, result == -ENOENT && node.detached ? 0 : result);
 	OPS_TRY(req, handle_new(ino, &h));
 	fi->fh = (uint64_t)(uintptr_t)h;
 	atomic_fetch_add(&fs->handles, 1);

@@ -46,12 +46,20 @@ static enum xattr_class classify(const char *name)
 	return XATTR_UNKNOWN;
 }
 
+static bool is_bare_prefix(const char *name)
+{
+	return strcmp(name, XATTR_USER_PREFIX) == 0 || strcmp(name, XATTR_TRUSTED_PREFIX) == 0 ||
+	       strcmp(name, XATTR_SECURITY_PREFIX) == 0;
+}
+
 static int check_xattr_name(const char *name)
 {
 	size_t size = strlen(name);
 
 	if (size == 0 || size > XATTR_NAME_MAX)
 		return -ERANGE;
+	if (is_bare_prefix(name))
+		return -EINVAL;
 	return classify(name) == XATTR_UNKNOWN ? -EOPNOTSUPP : 0;
 }
 

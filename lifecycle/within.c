@@ -53,7 +53,8 @@ static struct within_slot *slot_of(struct within_cache *cache, uint64_t director
 	return &cache->slots[directory * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WITHIN_BITS)];
 }
 
-static bool is_kept(struct within_cache *cache, uint64_t directory, uint64_t moves, struct within *ret_within)
+static bool is_kept(struct within_cache *cache, uint64_t directory, uint64_t moves,
+		    struct within *ret_within)
 {
 	const struct within_slot *slot = slot_of(cache, directory);
 	bool found;

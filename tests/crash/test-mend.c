@@ -140,8 +140,8 @@ static unsigned expect_sound_lines(const struct text *was, const char *now, cons
 
 		if (!has_line(mended.exact, line, size))
 			continue;
-		ck_assert_msg(has_line(now, line, size), "%s, %s at call %lu: lost is %.*s", job->name,
-			      what, n, (int)size - 1, line);
+		ck_assert_msg(has_line(now, line, size), "%s, %s at call %lu: lost is %.*s",
+			      job->name, what, n, (int)size - 1, line);
 		count++;
 	}
 	return count;
@@ -271,7 +271,8 @@ static void damage_record(const struct key *key)
 	unsigned found = 0;
 
 	read_file(damaged, "data.mdb", &b);
-	for (at = b.bytes; (at = memmem(at, (size_t)(b.bytes + b.size - at), key->bytes, key->size)); at++) {
+	for (at = b.bytes;
+	     (at = memmem(at, (size_t)(b.bytes + b.size - at), key->bytes, key->size)); at++) {
 		size_t offset = (size_t)(at - b.bytes);
 
 		if (!(b.bytes[offset / PAGE * PAGE + 10] & PAGE_LEAF))
@@ -482,7 +483,8 @@ static void expect_journals(const char *what, uint64_t n)
 
 	for (unsigned i = 1; i < 5 && !kept; i++) {
 		snprintf(copies, sizeof(copies), "%s/discarded-%u", path, i);
-		kept = same_file(damaged, copies, "journal.0") && same_file(damaged, copies, "journal.1");
+		kept = same_file(damaged, copies, "journal.0") &&
+		       same_file(damaged, copies, "journal.1");
 	}
 	ck_assert_msg(kept, "%s, %s at call %lu: the journals are gone", job->name, what, n);
 }
@@ -509,7 +511,8 @@ static void check(const char *what, uint64_t n)
 	await_lock();
 	expect_nothing_lost(what, n);
 	r = job->mend();
-	ck_assert_msg(r == 0, "%s, %s at call %lu: the next one does not finish: %d", job->name, what, n, r);
+	ck_assert_msg(r == 0, "%s, %s at call %lu: the next one does not finish: %d", job->name,
+		      what, n, r);
 	now = read_text();
 	expect_sound_lines(&before, now.exact, what, n);
 	history_print_difference(now.loose, mended.loose);
@@ -603,9 +606,10 @@ static const struct {
 	enum shim_call call;
 	int error;
 } faults[] = {
-	{ SHIM_WRITE, EIO },	   { SHIM_WRITE, ENOSPC },  { SHIM_SYNC, EIO },	    { SHIM_SYNC, ENOSPC },
-	{ SHIM_ALLOCATE, ENOSPC }, { SHIM_ALLOCATE, EIO },  { SHIM_TRUNCATE, EIO }, { SHIM_TRUNCATE, ENOSPC },
-	{ SHIM_CREATE, ENOSPC },   { SHIM_CREATE, EIO },    { SHIM_REMOVE, EIO },
+	{ SHIM_WRITE, EIO },	{ SHIM_WRITE, ENOSPC },	   { SHIM_SYNC, EIO },
+	{ SHIM_SYNC, ENOSPC },	{ SHIM_ALLOCATE, ENOSPC }, { SHIM_ALLOCATE, EIO },
+	{ SHIM_TRUNCATE, EIO }, { SHIM_TRUNCATE, ENOSPC }, { SHIM_CREATE, ENOSPC },
+	{ SHIM_CREATE, EIO },	{ SHIM_REMOVE, EIO },
 };
 
 /* Returns how many calls of a kind there are. */
@@ -622,8 +626,8 @@ static uint64_t sweep(enum shim_call call, int error)
 		if (!report->fired)
 			return runs;
 		/* A sync that fails ends all writing. */
-		ck_assert_msg(call != SHIM_SYNC || report->result != 0, "%s, %s at call %lu: not told",
-			      job->name, what, n);
+		ck_assert_msg(call != SHIM_SYNC || report->result != 0,
+			      "%s, %s at call %lu: not told", job->name, what, n);
 		check(what, n);
 		runs++;
 	}

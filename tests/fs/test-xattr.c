@@ -154,7 +154,9 @@ START_TEST(limits_are_those_of_linux)
 	ck_assert_int_eq(set(&f, name, "x"), 0);
 	ck_text(&f, name, "x");
 	ck_assert_int_eq(set(&f, "", "x"), -ERANGE);
-	ck_assert_int_eq(set(&f, "user.", "x"), -EOPNOTSUPP);
+	ck_assert_int_eq(set(&f, "user.", "x"), -EINVAL);
+	ck_assert_int_eq(set(&f, "trusted.", "x"), -EINVAL);
+	ck_assert_int_eq(set(&f, "security.", "x"), -EINVAL);
 	ck_assert_int_eq(set(&f, "nonsense", "x"), -EOPNOTSUPP);
 	ck_assert_int_eq(set(&f, "system.other", "x"), -EOPNOTSUPP);
 	ck_assert_int_eq(get(&f, "system.other"), -EOPNOTSUPP);

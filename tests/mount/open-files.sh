@@ -21,6 +21,29 @@ unlinked_while_open() {
 	equal 'first second third' "$(xargs <d/f)" 'restored'
 }
 
+# One that its maker removes again is temporary, and destroyed at once; any other is in the trash.
+directory_removed_while_open() { # RMDIR COMMAND...
+	mkdir d
+	(
+		cd d
+		exec 3<.
+		"$@"
+		equal 0 "$(stat -L -c %h /proc/self/fd/3)" 'links of a removed directory'
+		equal 0 "$(stat -c %h .)" 'the same by its own name'
+		equal '' "$(ls -A . 2>/dev/null)" 'names in it'
+		exec 4<.
+		gives ENOENT open f creat,wronly
+		gives ENOENT mkdir sub
+	)
+	mkdir d
+	rmdir d
+}
+
+directories_removed_while_open() {
+	directory_removed_while_open rmdir ../d
+	directory_removed_while_open python3 -c 'import os; os.mkdir("../e"); os.chdir("../e"); os.rmdir("../e"); assert os.stat(".").st_nlink == 0; os.close(os.open(".", os.O_RDONLY)); os.rmdir("../d")'
+}
+
 links_removed_while_open() {
 	echo text >a
 	ln a b
@@ -132,6 +155,7 @@ one_of_two_names_removed() {
 }
 
 mount_new
+it 'a directory removed while open is there still, without links or names' directories_removed_while_open
 it 'X4 a file removed while open reads, writes, and is in the trash as last closed' unlinked_while_open
 it 'X5 three names removed while open: three entries, one content, links counted' links_removed_while_open
 it 'X6 a name used again: two inodes, each descriptor its own bytes' name_used_again

@@ -159,6 +159,8 @@ xattrs() {
 
 	touch f
 	gives ok setxattr f user.one first
+	gives EINVAL setxattr f user. x
+	gives EINVAL getxattr f user.
 	gives EEXIST setxattr f user.one x create
 	gives ENODATA setxattr f user.two x replace
 	gives ok setxattr f user.one second replace
