@@ -155,6 +155,7 @@ struct call {
 	json_t *last; /* the line that ended the job */
 	int interrupt;
 	bool cancelled;
+	bool unread; /* nobody reads what is printed: neither need anything be said */
 };
 
 static void take_line(struct call *k, const char *line, size_t size)
@@ -215,7 +216,8 @@ static int converse(struct call *k, struct control_message *m)
 	while (!error && !m->done) {
 		m->size = 0;
 		/* Also when nobody reads the answer any more, as after `| head`: the daemon need not go on. */
-		if (!k->cancelled && (interrupt_seen(k->interrupt) || print_is_unread())) {
+		k->unread = k->unread || print_is_unread();
+		if (!k->cancelled && (k->unread || interrupt_seen(k->interrupt))) {
 			m->size = sizeof(cancel) - 1;
 			memcpy(m->text, cancel, m->size);
 			k->cancelled = true;
@@ -276,7 +278,8 @@ static int finish(struct call *k, json_t **ret_result)
 		*ret_result = json_incref(result);
 	if (result)
 		return code;
-	say_error(k->client, k->last, code);
+	if (!k->unread)
+		say_error(k->client, k->last, code);
 	return code != EXIT_DONE ? code : EXIT_FAILED;
 }
 

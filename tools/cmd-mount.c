@@ -55,6 +55,7 @@ static int deal_with_old_mount(const struct arguments *a, const char *point)
 {
 	pid_t pid;
 	enum probe probe = probe_mount(point, &pid);
+	_cleanup_free_ char *quoted = NULL;
 	int result;
 
 	if (probe != PROBE_DEAD && probe != PROBE_HANGS)
@@ -68,7 +69,8 @@ static int deal_with_old_mount(const struct arguments *a, const char *point)
 	result = unmounting_force(point);
 	if (result < 0)
 		return fail_point(a, point, strerror(-result));
-	cmd_warn(a, "%s: a dead mount was cleaned up", point);
+	quoted = print_quoted(point);
+	cmd_warn(a, "%s: a dead mount was cleaned up", quoted);
 	return EXIT_DONE;
 }
 

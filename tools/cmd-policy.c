@@ -165,13 +165,23 @@ int cmd_policy_show(const struct arguments *a)
 
 /* ---- set, unset ------------------------------------------------------------------ */
 
+static bool is_policy(const char *full)
+{
+	const char *name = strrchr(full, '.');
+
+	for (unsigned i = 0; name && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name + 1, names[i]))
+			return lifecycle_policy_name(full);
+	return false;
+}
+
 /* "user.ddbfs.NAME"; a name with its prefix is taken as it is. NULL, said: no such policy. */
 static char *attribute(const struct arguments *a, const char *name)
 {
 	char *full = strchr(name, '.') ? strdup(name) : print_format("%s%s", POLICY_PREFIX_USER, name);
 	_cleanup_free_ char *quoted = NULL;
 
-	if (full && lifecycle_policy_name(full))
+	if (full && is_policy(full))
 		return full;
 	free(full);
 	quoted = print_quoted(name);
@@ -195,6 +205,8 @@ static int fail_attribute(const struct arguments *a, const char *path, const cha
 			a, EXIT_FAILED,
 			"%s: only the directory's owner or root may change its policy%s", quoted,
 			strncmp(name, "trusted.", 8) ? "" : ", and only root what begins with trusted.");
+	case EROFS:
+		return cmd_fail(a, EXIT_FAILED, "%s: the mount is read-only; mount it without ro", quoted);
 	case ENODATA:
 		return cmd_fail(a, EXIT_NOT_FOUND,
 				"%s: %s is not set there; 'ddbfs policy show' says where it is",

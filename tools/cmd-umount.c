@@ -75,15 +75,29 @@ static int await_end(const struct arguments *a, int pidfd, pid_t pid)
 	return EXIT_DONE;
 }
 
+static int fail_busy(const struct arguments *a, const char *quoted, const char *point)
+{
+	_cleanup_free_ char *inner = NULL, *user = NULL;
+	struct mount m = { 0 };
+
+	if (mounts_inside(point, &m) == 1) {
+		inner = print_quoted(m.point);
+		mount_release(&m);
+		return cmd_fail(a, EXIT_FAILED, "%s: busy: %s is mounted in it; unmount that first",
+				quoted, inner);
+	}
+	user = unmounting_user(point);
+	return cmd_fail(a, EXIT_FAILED, "%s: busy%s%s; end what uses it, or give --lazy", quoted,
+			user ? ": used by process " : "", user ? user : "");
+}
+
 static int fail_detach(const struct arguments *a, const char *point, int error)
 {
 	_cleanup_free_ char *quoted = print_quoted(point);
-	_cleanup_free_ char *user = error == -EBUSY ? unmounting_user(point) : NULL;
 
 	switch (error) {
 	case -EBUSY:
-		return cmd_fail(a, EXIT_FAILED, "%s: busy%s%s; end what uses it, or give --lazy",
-				quoted, user ? ": used by process " : "", user ? user : "");
+		return fail_busy(a, quoted, point);
 	case -EPERM:
 		return cmd_fail(a, EXIT_FAILED,
 				"%s: only the user who mounted it or root may unmount it", quoted);

@@ -85,6 +85,12 @@ static int ask(const struct arguments *a, const char *prompt, bool twice, char *
 	return EXIT_DONE;
 }
 
+static void warn_if_open(const struct arguments *a, const char *quoted, const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) && (st->st_mode & 077))
+		cmd_warn(a, "%s: others may read this file; better: chmod 600", quoted);
+}
+
 static int read_file(const struct arguments *a, const char *path, char **ret_passphrase)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -94,8 +100,8 @@ static int read_file(const struct arguments *a, const char *path, char **ret_pas
 
 	if (result < 0)
 		return fail_passphrase(a, quoted, result);
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 077))
-		cmd_warn(a, "%s: others may read this file; better: chmod 600", quoted);
+	if (!fstat(fd, &st))
+		warn_if_open(a, quoted, &st);
 	return EXIT_DONE;
 }
 
@@ -119,11 +125,17 @@ static int find_key_file(const struct arguments *a, const char *path, char **ret
 {
 	const struct store_credentials c = { .key_file = path };
 	struct store_open_report report = { 0 };
+	_cleanup_free_ char *quoted = print_quoted(path);
+	struct stat st;
 
 	if (store_check_credentials(&c, &report) < 0)
 		return cmd_fail(a, EXIT_USAGE, "%s", report.text);
 	*ret_path = realpath(path, NULL);
-	return *ret_path ? EXIT_DONE : cmd_fail(a, EXIT_USAGE, "%s: %s", path, strerror(errno));
+	if (!*ret_path)
+		return cmd_fail(a, EXIT_USAGE, "%s: %s", quoted, strerror(errno));
+	if (!stat(*ret_path, &st))
+		warn_if_open(a, quoted, &st);
+	return EXIT_DONE;
 }
 
 void credentials_protect(void)

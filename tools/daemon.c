@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "tools/interrupt.h"
 #include "tools/mounts.h"
 #include "tools/print.h"
+#include "tools/probe.h"
 #include "tools/progress.h"
 #include "tools/unmounting.h"
 
@@ -223,20 +223,22 @@ static void detach(struct daemon *d)
 
 /* ---- in the parent ------------------------------------------------------------- */
 
-/* The daemon says it is mounted; see for oneself. */
+/* The daemon says it is mounted; see for oneself, but do not hang with it. */
 static int verify(const struct daemon_plan *plan, struct report *r)
 {
 	_cleanup_free_ char *quoted = print_quoted(plan->mount_point);
 	struct mount m = { 0 };
-	struct stat st;
-	int found = stat(plan->mount_point, &st) < 0 ? -errno : mounts_find(plan->mount_point, &m);
-	bool right = found == 1 && !strcmp(m.type, MOUNTS_TYPE) && m.device == st.st_dev;
+	pid_t pid;
+	enum probe probe = probe_mount(plan->mount_point, &pid);
+	bool right = mounts_find(plan->mount_point, &m) == 1 && !strcmp(m.type, MOUNTS_TYPE);
 
 	mount_release(&m);
-	if (right)
+	if (right && probe != PROBE_DEAD && probe != PROBE_HANGS)
 		return EXIT_DONE;
 	snprintf(r->words, WORDS_MAX, "%s: the mount does not answer: %s", quoted,
-		 found < 0 ? strerror(-found) : "something else is there");
+		 !right		     ? "something else is there" :
+		 probe == PROBE_DEAD ? "its daemon died" :
+				       "its daemon hangs");
 	return EXIT_MOUNT_POINT;
 }
 
@@ -334,6 +336,8 @@ int daemon_foreground(const struct daemon_plan *plan, char ret_words[WORDS_MAX])
 	if (chdir("/") < 0)
 		return EXIT_FAILED;
 	code = serve(&d);
+	/* It may be asked for a passphrase next, where ^C must help. */
+	interrupt_unblock();
 	memcpy(ret_words, d.report.words, WORDS_MAX);
 	return code;
 }

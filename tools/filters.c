@@ -28,8 +28,9 @@ int filters_put(const struct arguments *a, json_t *request)
 {
 	int64_t number;
 
+	/* To the daemon, 0 is no limit at all. */
 	if (arguments_has(a, OPTION_SINCE) && units_parse_duration(a->values[OPTION_SINCE], &number))
-		json_object_set_new(request, "since_ns", json_integer(number));
+		json_object_set_new(request, "since_ns", json_integer(util_max(number, INT64_C(1))));
 	if (arguments_has(a, OPTION_NAME))
 		bytes_to_json(request, "name", a->values[OPTION_NAME]);
 	if (arguments_has(a, OPTION_LIMIT) && !arguments_has(a, OPTION_SORT) &&

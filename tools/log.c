@@ -47,7 +47,7 @@ void log_line(const struct log *log, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	for (char *c = text; *c; c++)
-		if (*c == '\n' || *c == '\r')
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = ' ';
 	if (log->fd >= 0)
 		write_line(log->fd, text);

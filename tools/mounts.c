@@ -100,6 +100,7 @@ static int each_mount(void (*row)(void *data, struct mount *mount), void *data)
 struct search {
 	const char *path;
 	bool exact; /* the mount at `path`, else the one that `path` is in */
+	bool inside; /* or: one below `path` */
 	dev_t device; /* or: the whole of this file system, where 0 is not asked for */
 	struct mount found;
 };
@@ -121,6 +122,8 @@ static void search_row(void *data, struct mount *m)
 
 	if (s->device)
 		fits = m->device == s->device && !strcmp(m->root, "/");
+	else if (s->inside)
+		fits = mounts_is_below(m->point, s->path) && strcmp(m->point, s->path) != 0;
 	else if (s->exact)
 		fits = !strcmp(m->point, s->path);
 	else
@@ -150,6 +153,13 @@ static int search(struct search *s, struct mount *ret_mount)
 int mounts_find(const char *point, struct mount *ret_mount)
 {
 	struct search s = { .path = point, .exact = true };
+
+	return search(&s, ret_mount);
+}
+
+int mounts_inside(const char *point, struct mount *ret_mount)
+{
+	struct search s = { .path = point, .inside = true };
 
 	return search(&s, ret_mount);
 }

@@ -24,6 +24,8 @@ void mount_release(struct mount *m); /* takes NULL and zeroed */
 
 /* The topmost mount at exactly `point`. 1 found, 0 none, negative errno. */
 int mounts_find(const char *point, struct mount *ret_mount);
+/* A mount of whatever kind below `point`, the last one made. 1 found, 0 none, negative errno. */
+int mounts_inside(const char *point, struct mount *ret_mount);
 /* Calls `row` for each mount of ddbfs until it returns true. 0 or a negative errno. */
 int mounts_each(bool (*row)(void *data, const struct mount *mount), void *data);
 

@@ -245,10 +245,49 @@ bool print_is_unread(void)
 	return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
 }
 
+/* As \uXXXX; what is beyond 16 bits as two of them. */
+static void append_json_escape(struct buffer *b, uint32_t c)
+{
+	char text[16];
+
+	if (c >= 0x10000)
+		snprintf(text, sizeof(text), "\\u%04X\\u%04X", 0xd800 + ((c - 0x10000) >> 10),
+			 0xdc00 + ((c - 0x10000) & 0x3ff));
+	else
+		snprintf(text, sizeof(text), "\\u%04X", c);
+	append_text(b, text);
+}
+
+/* Outside of strings, which may hold them, JSON has none of the characters that are escaped here. */
+char *print_json_text(const json_t *object)
+{
+	_cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+	struct buffer b = { 0 };
+	size_t size = text ? strlen(text) : 0;
+	uint32_t c;
+
+	for (const char *at = text; size;) {
+		size_t length = bytes_character(at, size, &c);
+
+		if (length && is_unsafe(c))
+			append_json_escape(&b, c);
+		else
+			buffer_append(&b, at, length ? length : 1);
+		length = length ? length : 1;
+		at += length;
+		size -= length;
+	}
+	buffer_append_u8(&b, 0);
+	if (!text || b.failed)
+		end_without_memory();
+	return (char *)b.bytes;
+}
+
 void print_json(const json_t *object)
 {
-	json_dumpf(object, stdout, JSON_COMPACT);
-	putchar('\n');
+	_cleanup_free_ char *text = print_json_text(object);
+
+	puts(text);
 }
 
 void print_json_time(json_t *object, const char *key)

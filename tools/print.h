@@ -42,7 +42,9 @@ const char *print_plural(uint64_t count, const char *one, const char *many);
 /* Whether whoever read standard output is gone. */
 bool print_is_unread(void);
 
-/* One line of JSON on standard output. */
+/* JSON without a byte that a terminal would obey. malloc'd, never NULL. */
+char *print_json_text(const json_t *object);
+/* The same as one line on standard output. */
 void print_json(const json_t *object);
 /* Replaces the integer KEY_ns by KEY, an exact UTC text (null for ITEM_FOREVER). Nothing if it is not there. */
 void print_json_time(json_t *object, const char *key);

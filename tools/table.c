@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libsmartcols.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "fs/bytes.h"
 #include "store/util.h"
@@ -29,7 +30,7 @@ int table_init(struct table *t, const struct table_column *columns, size_t count
 	return 0;
 }
 
-/* Columns that the text takes, near enough: one a character. */
+/* Columns that the text takes on a terminal, where Chinese characters take two and accents none. */
 static size_t width(const char *text)
 {
 	size_t size = strlen(text), columns = 0;
@@ -37,11 +38,12 @@ static size_t width(const char *text)
 
 	while (size) {
 		size_t length = bytes_character(text, size, &c);
+		int wide = length ? wcwidth((wchar_t)c) : 1;
 
 		length = length ? length : 1;
 		text += length;
 		size -= length;
-		columns++;
+		columns += wide > 0 ? (size_t)wide : 0;
 	}
 	return columns;
 }

@@ -264,6 +264,44 @@ helper_of_umount() {
 	rm -rf "$m" "$tmp/hstore" "$tmp/programs"
 }
 
+# mount(8) itself, and umount(8), with the helpers where they look for them; by either name of the type.
+called_by_mount() {
+	need mount umount unshare
+	mkdir "$tmp/sbin" "$tmp/hm"
+	ddbfs init "$tmp/hstore"
+	mount -t tmpfs none "$tmp/sbin"
+	mkdir "$tmp/sbin/u" "$tmp/sbin/w"
+	unshare -m bash -e -s "$DDBFS" "$tmp" 2>"$tmp/said" <<-'TXT' || fail "$(cat "$tmp/said")"
+		mount --make-rprivate /
+		mount -t overlay none -o lowerdir=/usr/sbin,upperdir=$2/sbin/u,workdir=$2/sbin/w /usr/sbin
+		for name in mount.ddbfs mount.fuse.ddbfs umount.fuse.ddbfs; do ln -s "$1" /usr/sbin/$name; done
+		for type in ddbfs fuse.ddbfs; do
+			mount -t $type -o nofail,noatime,user "$2/hstore" "$2/hm"
+			echo text >"$2/hm/f"
+			mount -o remount,ro "$2/hm" 2>&1 | grep -q 'cannot be changed'
+			umount "$2/hm"
+			"$1" check "$2/hstore" >/dev/null
+		done
+		echo "$2/hstore $2/hm ddbfs nofail 0 0" >"$2/fstab"
+		mount -T "$2/fstab" -a
+		mount -T "$2/fstab" -a
+		[ "$(grep -c " $2/hm " /proc/self/mountinfo)" = 1 ]
+		umount -T "$2/fstab" "$2/hm" 2>/dev/null || umount "$2/hm"
+	TXT
+	umount "$tmp/sbin"
+	rm -rf "$tmp/sbin" "$tmp/hm" "$tmp/hstore" "$tmp/fstab"
+}
+
+# What is mounted inside is what to unmount first.
+busy_by_a_mount() {
+	mkdir inner
+	mount -t tmpfs none "$d/inner"
+	cd /
+	exits 1 ddbfs umount "$mnt"
+	says "$d/inner is mounted in it"
+	umount "$d/inner"
+}
+
 read_only_mount() {
 	echo text >f
 	rm f
@@ -350,6 +388,8 @@ it 'D10 a store inside its own mount point, and a link as mount point, are refus
 it 'D10 a log inside the mount point is refused' log_inside
 it 'mount.ddbfs takes what mount(8) and fstab give' helper_of_mount
 it 'umount.fuse.ddbfs takes what umount(8) gives, and waits for the disk' helper_of_umount
+it 'mount(8) and umount(8) find the helpers, by either name of the type' called_by_mount
+it 'a mount inside keeps a mount busy, and is named' busy_by_a_mount
 it 'a read-only mount changes nothing' read_only_mount
 it 'mount -f stays in the foreground until it is unmounted' foreground
 it 'a mount that is interrupted leaves nothing mounted' interrupted_mount_leaves_nothing

@@ -98,6 +98,10 @@ on_a_terminal() {
 	grep -q clean "$tmp/shown"
 	answering "'$DDBFS' key add --new-passphrase '$tmp/asked'" typed next next
 	answering "'$DDBFS' check '$tmp/asked'" next
+	# ^C while it is asked for ends the program, in the foreground too, and the terminal echoes again.
+	for f in '' -f; do
+		exits 130 answering "sh -c '\"$DDBFS\" mount $f \"$tmp/asked\" \"$mnt\"; s=\$?; stty -a | grep -qw echo || exit 9; exit \$s'" $'\003'
+	done
 	rm -rf "$tmp/asked"
 }
 
@@ -108,6 +112,12 @@ with_key_file() {
 	ddbfs init --key-file "$tmp/key" "$store"
 	exits 12 mount_up --key-file "$tmp/other"
 	exits 12 mount_up
+	chmod 644 "$tmp/key"
+	exits 0 ddbfs check --key-file "$tmp/key" "$store"
+	says 'others may read'
+	chmod 600 "$tmp/key"
+	exits 0 ddbfs check --key-file "$tmp/key" "$store"
+	! grep -q 'others may read' "$tmp/said" || fail 'warned of a file that only its owner reads'
 	refused mount_up --key-file "$tmp/nothing"
 	says nothing
 	refused mount_up --key-file "$tmp"

@@ -162,6 +162,10 @@ names_and_values() {
 	gives EINVAL setxattr . user.ddbfs.unknown 1
 	exits 2 ddbfs policy set . retention
 	says retention
+	exits 2 ddbfs policy set . frob=1
+	says 'frob: no such policy'
+	exits 2 ddbfs policy unset . user.ddbfs.frob
+	says 'no such policy'
 	exits 4 ddbfs policy unset . retention
 	refused ddbfs init --trash-name a/b "$tmp/bad-name"
 	refused ddbfs init --trash-name .. "$tmp/bad-name"
@@ -177,8 +181,50 @@ batches() {
 	lists .trash f
 }
 
+# What cannot be written is an error; a reader that has enough is none.
+output() {
+	local status=0
+
+	touch $(seq 2000)
+	apart rm -f *
+	exits 1 bash -c '"$0" trash list >/dev/full' "$DDBFS"
+	says 'No space left'
+	exits 1 bash -c '"$0" trash list >&-' "$DDBFS"
+	says 'standard output'
+	exits 1 bash -c '"$0" help >&-' "$DDBFS"
+	(ddbfs trash list --json 2>"$tmp/said" || equal 141 $?) | head -n 1 | jq -e .path
+	equal '' "$(cat "$tmp/said")" 'what is said to a reader that has enough'
+	(ddbfs undo 2>"$tmp/said" || equal 141 $?) | head -n 1
+	equal '' "$(cat "$tmp/said")" 'what is said to a reader that has enough'
+}
+
+none_of_them() {
+	touch f
+	apart rm f
+	lists .trash f
+	equal '' "$(ddbfs trash list --since 0s --json)" 'deleted within no time'
+	equal 1 "$(ddbfs trash list --since 1h --json | wc -l)"
+}
+
+read_only() {
+	touch f
+	apart rm f
+	cd /
+	remount -o ro
+	cd "$d"
+	exits 1 ddbfs policy set . retention=1d
+	says 'without ro'
+	exits 1 ddbfs undo
+	says 'without ro'
+	cd /
+	remount
+}
+
 mount_new
 it 'options' options
+it 'output that cannot be written, and readers that have enough' output
+it 'no time at all is a time' none_of_them
+it 'what a read-only mount refuses' read_only
 it 'paths' paths
 it 'mount points' mount_points
 it 'stores that are none, or are there already' stores

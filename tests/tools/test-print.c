@@ -137,6 +137,26 @@ END_TEST
 
 /* ---- bytes in JSON ------------------------------------------------------------ */
 
+/* What a terminal would obey is written as JSON can: the value is the same. */
+START_TEST(json_for_a_terminal_is_harmless)
+{
+	static const char bytes[] = "del\x7f c1\xc2\x9b"
+				    "31m \xe2\x80\xae"
+				    "bidi \xf3\xa0\x80\x81 \xc3\xa9 \n\033";
+	json_t *object = json_object(), *back;
+	_cleanup_free_ char *text = NULL, *read = NULL;
+
+	ck_assert_int_eq(bytes_to_json(object, "k", bytes), 0);
+	text = print_json_text(object);
+	ck_assert_str_eq(text, "{\"k\":\"del\\u007F c1\\u009B31m \\u202Ebidi \\uDB40\\uDC01 \xc3\xa9 \\n\\u001B\"}");
+	back = json_loads(text, 0, NULL);
+	ck_assert_int_eq(bytes_from_json(back, "k", &read), 0);
+	ck_assert_str_eq(read, bytes);
+	json_decref(back);
+	json_decref(object);
+}
+END_TEST
+
 static void check_json(const char *bytes, const char *expected)
 {
 	_cleanup_free_ char *text = NULL, *back = NULL;
@@ -250,6 +270,7 @@ int main(void)
 	tcase_add_test(all, durations_have_two_units);
 	tcase_add_test(all, numbers_and_durations_are_exact_or_refused);
 	tcase_add_test(all, bytes_survive_json);
+	tcase_add_test(all, json_for_a_terminal_is_harmless);
 	tcase_add_test(all, wrong_bytes_in_json_are_refused);
 	tcase_add_test(all, progress_is_for_terminals_and_what_lasts);
 	suite_add_tcase(suite, all);
