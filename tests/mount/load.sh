@@ -168,6 +168,7 @@ interrupted_leaks_nothing() {
 		cat "$d"/d/wide/f1* >/dev/null 2>&1 &
 		bash -c "for n in {1..50}; do echo \$n >$d/d/wide/new$p.\$n; rm $d/d/wide/new$p.\$n; done" 2>/dev/null &
 		sleep 0.0$((p % 10))
+		# shellcheck disable=SC2046
 		kill -9 $(jobs -p) 2>/dev/null || true
 		wait 2>/dev/null || true
 		[ $((p % 10)) != 0 ] || echo 2 >/proc/sys/vm/drop_caches
