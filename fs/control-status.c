@@ -244,6 +244,11 @@ static void stat_holds(FILE *f, struct lifecycle *l, struct store *s)
 		  "counter", (int64_t)holds.steps);
 	stat_line(f, "background_longest_hold_microseconds",
 		  "What one of them held others up for at the most.", "gauge", holds.longest_ns / 1000);
+	stat_line(f, "background_longest_own_hold_microseconds",
+		  "... but for what it waited for a processor.", "gauge", holds.longest_own_ns / 1000);
+	stat_line(f, "background_long_steps_total",
+		  "Steps that by that count held others up for more than 10 ms.", "counter",
+		  (int64_t)holds.long_steps);
 	stat_line(f, "store_waits_total", "Changes that waited for a checkpoint since the mount.",
 		  "counter", (int64_t)status.waits);
 	stat_line(f, "store_longest_wait_microseconds", "... and how long one did at the most.",

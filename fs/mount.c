@@ -42,6 +42,16 @@ static bool is_news(struct fs *fs, const struct lifecycle_change *change)
 }
 
 /*
+ * Destroyed out of the trash: no live name goes, and what the kernel does not know is no news to it. Of a million
+ * entries the notifier would be woken for each, and its thread put before the sweeper's, which holds the lock.
+ */
+static bool is_unheard_of(struct fs *fs, const struct lifecycle_change *change)
+{
+	return change->from.state == KEY_DEL && change->to.name[0] == '\0' &&
+	       !node_find(fs->nodes, change->id, 0);
+}
+
+/*
  * Nodes follow every change. The kernel is told of those it did not ask for
  * itself; names in the trash it never keeps.
  */
@@ -57,6 +67,8 @@ static void on_changed(void *data, const struct lifecycle_change *change)
 			notify_attributes(fs->notifier, change->id);
 		return;
 	}
+	if (is_unheard_of(fs, change))
+		return;
 	notify_live_name(fs, &change->from);
 	notify_live_name(fs, &change->to);
 	notify_attributes(fs->notifier, change->id);

@@ -59,14 +59,15 @@ static void push(struct notifier *n, enum note_kind kind, uint64_t id, uint64_t 
 		memcpy(note->name, name, size);
 	}
 	pthread_mutex_lock(&n->lock);
-	n->queued++;
+	/* Only when it has nothing to do does it wait. */
+	if (n->done == n->queued++)
+		pthread_cond_signal(&n->wake);
 	if (note) {
 		*n->last = note;
 		n->last = &note->next;
 	} else {
 		n->overflow = true;
 	}
-	pthread_cond_signal(&n->wake);
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -201,6 +202,7 @@ int notify_start(struct fuse_session *session, struct node_table *nodes, struct 
 		free(n);
 		return -result;
 	}
+	(void)pthread_setname_np(n->thread, "notify");
 	*ret_notifier = n;
 	return 0;
 }

@@ -597,11 +597,20 @@ void sweeper_expect(struct lifecycle *l, int64_t due_ns);
 
 #include "lifecycle/scrub.h"
 
-/* How background steps hold the lock. */
+/* How background steps hold the lock: see hold.c. All of it by that lock. */
 struct hold {
 	int64_t since_ns; /* the one that holds it now has it, 0: no background step does */
+	int64_t waited_ns; /* what its thread had waited for a processor by then */
+	pthread_t thread; /* whose `schedstat` is open */
+	int schedstat; /* -1: none */
 	struct lifecycle_holds seen;
 };
+
+void hold_init(struct hold *h);
+void hold_release(struct hold *h);
+void hold_begin(struct hold *h); /* a background step has the lock */
+void hold_end(struct hold *h); /* whoever has it gives it up */
+bool hold_is_over(const struct hold *h); /* enough for one step */
 
 struct lifecycle {
 	struct store *store;

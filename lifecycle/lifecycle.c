@@ -9,11 +9,7 @@
  * lock; what it has to read it reads before, and what it wrote is given time to
  * get to its place before the next one, so that it never waits with the lock held.
  */
-#include <time.h>
-
 #include "lifecycle/internal.h"
-
-#define HOLD_NS 2000000 /* no new row after so long */
 
 static const struct lifecycle_hooks no_hooks;
 
@@ -27,6 +23,7 @@ static int lifecycle_init(struct lifecycle *l, struct store *s, const struct lif
 	pthread_mutex_init(&l->background, NULL);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_mutex_init(&l->watch.mutex, NULL);
+	hold_init(&l->hold);
 	room_init(&l->room);
 	result = rules_init(&l->rules);
 	if (!result)
@@ -54,6 +51,7 @@ void lifecycle_free(struct lifecycle *l)
 	created_release(&l->created);
 	rules_release(&l->rules);
 	within_release(&l->within);
+	hold_release(&l->hold);
 	pthread_mutex_destroy(&l->lock);
 	pthread_mutex_destroy(&l->background);
 	pthread_mutex_destroy(&l->turn);
@@ -111,39 +109,24 @@ void lifecycle_lock(struct lifecycle *l)
 	pthread_mutex_unlock(&l->turn);
 }
 
-/* For holds: nothing that is kept depends on it, so it is not the injectable clock. */
-static int64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
-}
-
 void lifecycle_lock_background(struct lifecycle *l)
 {
 	store_yield(l->store);
 	pthread_mutex_lock(&l->background);
 	lifecycle_lock(l);
 	pthread_mutex_unlock(&l->background);
-	l->hold.since_ns = monotonic_ns();
+	hold_begin(&l->hold);
 }
 
 void lifecycle_unlock(struct lifecycle *l)
 {
-	struct hold *h = &l->hold;
-
-	if (h->since_ns) {
-		h->seen.steps++;
-		h->seen.longest_ns = util_max(h->seen.longest_ns, monotonic_ns() - h->since_ns);
-		h->since_ns = 0;
-	}
+	hold_end(&l->hold);
 	pthread_mutex_unlock(&l->lock);
 }
 
 bool lifecycle_hold_is_over(const struct lifecycle *l)
 {
-	return l->hold.since_ns && monotonic_ns() - l->hold.since_ns >= HOLD_NS;
+	return hold_is_over(&l->hold);
 }
 
 void lifecycle_holds(struct lifecycle *l, struct lifecycle_holds *ret_holds)

@@ -86,8 +86,11 @@ void lifecycle_unlock(struct lifecycle *l);
 /* How steps of long work (sweeping, emptying, restoring a tree) held that lock since the store was opened. */
 struct lifecycle_holds {
 	uint64_t steps;
-	int64_t longest_ns;
+	int64_t longest_ns; /* what others may have waited for one */
+	int64_t longest_own_ns; /* ... but for what its thread waited for a processor */
+	uint64_t long_steps; /* whose own was more than LIFECYCLE_HOLD_LONG_NS */
 };
+#define LIFECYCLE_HOLD_LONG_NS 10000000
 void lifecycle_holds(struct lifecycle *l, struct lifecycle_holds *ret_holds);
 
 /* ---- removing ---------------------------------------------------------- */

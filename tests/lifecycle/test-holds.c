@@ -6,8 +6,12 @@
  * operations written, between taking the lock and giving it up. Four times the
  * entries must not make the largest step larger.
  */
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "lifecycle/internal.h"
 #include "store/transaction.h"
@@ -270,6 +274,71 @@ FIXTURE_TEST_ONCE(what_is_deleted_meanwhile_keeps_a_discarded_tree)
 	ck_assert(!is_shown(f, KEY_ID_ROOT, "tree"));
 }
 
+/* ---- what is told of holds ------------------------------------------------------------- */
+
+#define SPINNERS 3
+#define SPIN_NS 200000000
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
+}
+
+FIXTURE_TEST_ONCE(what_a_step_waits_for_is_its_own)
+{
+	struct lifecycle_holds told;
+
+	lifecycle_lock_background(f->life);
+	usleep(2 * LIFECYCLE_HOLD_LONG_NS / 1000);
+	lifecycle_unlock(f->life);
+	lifecycle_holds(f->life, &told);
+	ck_assert_uint_eq(told.steps, 1);
+	ck_assert_uint_eq(told.long_steps, 1);
+	ck_assert_int_gt(told.longest_own_ns, LIFECYCLE_HOLD_LONG_NS);
+	ck_assert_int_le(told.longest_own_ns, told.longest_ns);
+	/* Another thread's lock is no step. */
+	lifecycle_lock(f->life);
+	lifecycle_unlock(f->life);
+	lifecycle_holds(f->life, &told);
+	ck_assert_uint_eq(told.steps, 1);
+}
+
+/* Four want one processor: of what a step of pure work takes, three quarters are the others'. */
+FIXTURE_TEST_ONCE(waiting_for_a_processor_is_not_its_own)
+{
+	struct lifecycle_holds told;
+	pid_t spinners[SPINNERS];
+	cpu_set_t one;
+	int64_t start_ns;
+
+	if (access("/proc/thread-self/schedstat", R_OK) < 0)
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (unsigned i = 0; i < SPINNERS; i++) {
+		spinners[i] = fork();
+		while (!spinners[i])
+			if (getppid() == 1)
+				_exit(0);
+	}
+	start_ns = monotonic_ns();
+	lifecycle_lock_background(f->life);
+	while (monotonic_ns() - start_ns < SPIN_NS)
+		;
+	lifecycle_unlock(f->life);
+	for (unsigned i = 0; i < SPINNERS; i++) {
+		kill(spinners[i], SIGKILL);
+		waitpid(spinners[i], NULL, 0);
+	}
+	lifecycle_holds(f->life, &told);
+	ck_assert_int_ge(told.longest_ns, SPIN_NS / 2);
+	ck_assert_int_lt(told.longest_own_ns, told.longest_ns / 4 * 3);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("holds");
@@ -282,6 +351,8 @@ int main(void)
 	tcase_add_test(tcase, restoring_a_tree_has_steps_of_one_size);
 	tcase_add_test(tcase, discarding_a_tree_costs_the_same_whatever_was_deleted_in_it);
 	tcase_add_test(tcase, what_is_deleted_meanwhile_keeps_a_discarded_tree);
+	tcase_add_test(tcase, what_a_step_waits_for_is_its_own);
+	tcase_add_test(tcase, waiting_for_a_processor_is_not_its_own);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
 }

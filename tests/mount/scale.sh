@@ -202,9 +202,18 @@ tell_pace() {
 	done <"$tmp/$2"
 }
 
+# How often the daemon's thread NAME has waited for something.
+naps_of() {
+	local t
+
+	for t in "/proc/$(daemon_pid)/task"/*; do
+		[ "$(cat "$t/comm")" != "$1" ] || sed -n 's/^voluntary_ctxt_switches:\t//p' "$t/status"
+	done
+}
+
 # While they are destroyed: nobody waits for the whole. Steps are counted; what is timed is told.
 sweeper_holds_nobody_up() {
-	local before steps waits what longest middle hundredth quiet
+	local before steps waits what longest middle hundredth quiet naps long
 
 	cd "$mnt"
 	mkdir beside
@@ -213,6 +222,8 @@ sweeper_holds_nobody_up() {
 	before=$(counter_of destroyed_total expired)
 	steps=$(stat_of background_steps_total)
 	waits=$(stat_of store_waits_total)
+	long=$(stat_of background_long_steps_total)
+	naps=$(naps_of notify)
 	pace $((1000 + entries / 20)) busy &
 	sleep 0.1
 	ddbfs clock accept . >/dev/null
@@ -223,10 +234,18 @@ sweeper_holds_nobody_up() {
 	all_gone() { [ "$(counter_of destroyed_total expired)" -ge $((before + entries)) ]; }
 	within_seconds $((60 + entries / 1000)) all_gone
 	steps=$(($(stat_of background_steps_total) - steps))
-	tell "swept in $steps steps, of which the longest held others up for $(stat_of background_longest_hold_microseconds) us"
+	tell "swept in $steps steps, of which the longest held others up for $(stat_of background_longest_hold_microseconds) us, $(stat_of background_longest_own_hold_microseconds) without waiting for a processor"
 	tell "$(($(stat_of store_waits_total) - waits)) changes waited for a checkpoint"
 	# Of 16 entries at the most.
 	within $((entries / 16)) $((entries * 4 + 1000)) "$steps" 'steps'
+	# By their own doing none is longer than 10 ms. What a step waits for may itself wait for a processor, now and then.
+	long=$(($(stat_of background_long_steps_total) - long))
+	tell "$long of them took more than 10 ms of their own"
+	ldd "$DDBFS" | grep -q libasan || within 0 $((steps / 500 + 1)) "$long" 'steps of more than 10 ms'
+	# The kernel knows none of the entries: the thread that tells it is not woken for them.
+	naps=$(($(naps_of notify) - naps))
+	tell "the notifier was woken $naps times"
+	within 0 $((entries / 20 + 20)) "$naps" 'times that the notifier was woken'
 	read -r what longest quiet hundredth < <(grep create "$tmp/quiet")
 	read -r what longest middle hundredth < <(grep create "$tmp/busy")
 	# In time: generous, for a machine that does other things. What it is on a quiet one is told.
