@@ -83,6 +83,14 @@ static uint32_t read_process(uint32_t thread)
 	return process;
 }
 
+/* The number in field `wanted`; *at, before the one counted by *field, moves on to it. NULL there: there is no such field. */
+static unsigned long long stat_field(const char **at, int *field, int wanted)
+{
+	for (; *at && *field < wanted; (*field)++)
+		*at = strchr(*at + 1, ' ');
+	return *at ? strtoull(*at, NULL, 10) : 0;
+}
+
 /*
  * proc(5): pid (comm) state ppid pgrp session ...; the 22nd is starttime, the
  * 28th startstack, which tells the programs apart that one process executes one
@@ -92,8 +100,7 @@ static uint32_t read_process(uint32_t thread)
 static bool read_stat(struct actor *actor, unsigned *ret_threads)
 {
 	char text[1024];
-	unsigned group, session;
-	unsigned long long start, stack;
+	int field = 2;
 
 	if (!read_proc(actor->pid, "stat", text, sizeof(text)))
 		return false;
@@ -101,10 +108,13 @@ static bool read_stat(struct actor *actor, unsigned *ret_threads)
 	char *close = strrchr(text, ')');
 	if (!open || !close || close < open)
 		return false;
-	if (sscanf(close + 1,
-		   " %*c %*d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u %*d %llu"
-		   " %*u %*d %*u %*u %*u %llu",
-		   &group, &session, ret_threads, &start, &stack) != 5)
+	const char *at = close;
+	unsigned group = (unsigned)stat_field(&at, &field, 5);
+	unsigned session = (unsigned)stat_field(&at, &field, 6);
+	unsigned threads = (unsigned)stat_field(&at, &field, 20);
+	unsigned long long start = stat_field(&at, &field, 22);
+	unsigned long long stack = stat_field(&at, &field, 28);
+	if (!at)
 		return false;
 	size_t length = util_min((size_t)(close - open - 1), (size_t)ITEM_COMMAND_MAX);
 	memcpy(actor->command, open + 1, length);
@@ -112,6 +122,7 @@ static bool read_stat(struct actor *actor, unsigned *ret_threads)
 	actor->group = group;
 	actor->session = session;
 	actor->start = (start ^ stack << 16) | 1;
+	*ret_threads = threads;
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "store/overlay-internal.h"
+#include "store/seal.h"
 #include "store/util.h"
 
 #define BLOCK_SIZE (256 * 1024)
@@ -43,6 +44,7 @@ struct overlay *overlay_new(void)
 	RB_INIT(&o->items);
 	RB_INIT(&o->chunks);
 	RB_INIT(&o->bodies);
+	seal_random(&o->seed, sizeof(o->seed));
 	return o;
 }
 
@@ -90,18 +92,39 @@ void *overlay_allocate(struct overlay *o, size_t size)
 	return memory;
 }
 
+static uint64_t hash_step(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 32;
+}
+
+static uint32_t hash_key(const struct overlay *o, const uint8_t *key, size_t key_size)
+{
+	uint64_t hash = hash_step(o->seed, key_size);
+	uint64_t word;
+
+	for (; key_size >= sizeof(word); key += sizeof(word), key_size -= sizeof(word)) {
+		memcpy(&word, key, sizeof(word));
+		hash = hash_step(hash, word);
+	}
+	word = 0;
+	memcpy(&word, key, key_size);
+	return (uint32_t)hash_step(hash, word);
+}
+
+static struct overlay_item *find_hashed(struct overlay *o, const uint8_t *key, size_t key_size,
+					uint32_t hash)
+{
+	struct overlay_item *item = o->hashed[hash % OVERLAY_BUCKETS];
+
+	while (item && (item->hash != hash || overlay_compare(key, key_size, item->key, item->key_size)))
+		item = item->next_hashed;
+	return item;
+}
+
 struct overlay_item *overlay_find(struct overlay *o, const uint8_t *key, size_t key_size)
 {
-	struct overlay_item *item = RB_ROOT(&o->items);
-
-	while (item) {
-		int order = overlay_compare(key, key_size, item->key, item->key_size);
-
-		if (!order)
-			return item;
-		item = order < 0 ? RB_LEFT(item, by_key) : RB_RIGHT(item, by_key);
-	}
-	return NULL;
+	return find_hashed(o, key, key_size, hash_key(o, key, key_size));
 }
 
 struct overlay_item *overlay_seek(struct overlay *o, const uint8_t *key, size_t key_size,
@@ -145,7 +168,8 @@ struct overlay_item *overlay_first(struct overlay_item *upper, struct overlay_it
 static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, size_t key_size,
 				      size_t partition_size)
 {
-	struct overlay_item *item = overlay_find(o, key, key_size);
+	uint32_t hash = hash_key(o, key, key_size);
+	struct overlay_item *item = find_hashed(o, key, key_size, hash);
 
 	if (item)
 		return item;
@@ -153,8 +177,11 @@ static struct overlay_item *item_make(struct overlay *o, const uint8_t *key, siz
 	*item = (struct overlay_item){
 		.key_size = (uint16_t)key_size,
 		.partition_size = (uint16_t)partition_size,
+		.hash = hash,
+		.next_hashed = o->hashed[hash % OVERLAY_BUCKETS],
 	};
 	memcpy(item->key, key, key_size);
+	o->hashed[hash % OVERLAY_BUCKETS] = item;
 	RB_INSERT(overlay_items, &o->items, item);
 	o->count++;
 	return item;

@@ -6,7 +6,8 @@
 #   tests/bench/bench.sh DIRECTORY [WORK...]
 #
 # WORK: tree walk rename tar git big random sync sqlite parallel restore unlink rmrf; all by
-# default. Environment: N files (8000), MIB of the big file (512), CACHE for sources
+# default. Environment: N files (8000), MIB of the big file (512), TREE files of
+# the tar and git trees (8119: passthrough_hp holds a descriptor for each), CACHE for sources
 # that are made once (/var/tmp/ddbfs-bench-cache), REMOUNT a command that mounts
 # afresh for cold figures. Needs root, to drop caches.
 #
@@ -15,7 +16,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 1 ] || { sed -n '3,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 target=$1/bench.$$
 shift
 works=("$@")
@@ -23,6 +24,9 @@ works=("$@")
 n=${N:-8000}
 mib=${MIB:-512}
 cache=${CACHE:-/var/tmp/ddbfs-bench-cache}
+tree_files=${TREE:-8119}
+tree=$cache/tree-$tree_files.tar
+source=$cache/source-$tree_files.git
 mkdir -p "$cache" "$target"
 trap 'rm -rf "$target"' EXIT
 tool=$cache/fsbench
@@ -55,18 +59,21 @@ cold() {
 	echo "${1:-3}" >/proc/sys/vm/drop_caches
 }
 
-# Sources that the works copy in, made once on the disk.
+# Sources that the works copy in, made once on the disk: the first so many files of /usr/include by name.
 make_sources() {
-	[ -s "$cache/tree.tar" ] || tar -C /usr -cf "$cache/tree.tar" include
-	[ -d "$cache/source.git" ] || {
+	[ -s "$tree" ] || {
+		(cd /usr && find include -type f | LC_ALL=C sort | sed -n "1,${tree_files}p") >"$tree.list"
+		tar -C /usr -cf "$tree" -T "$tree.list"
+	}
+	[ -d "$source" ] || {
 		rm -rf "$cache/checkout"
 		mkdir "$cache/checkout"
-		tar -C "$cache/checkout" -xf "$cache/tree.tar"
+		tar -C "$cache/checkout" -xf "$tree"
 		git -C "$cache/checkout" init -q
 		git -C "$cache/checkout" add -A
 		git -C "$cache/checkout" -c user.name=b -c user.email=b@example.org commit -qm all
-		git clone -q --bare "$cache/checkout" "$cache/source.git"
-		git -C "$cache/source.git" repack -adq
+		git clone -q --bare "$cache/checkout" "$source"
+		git -C "$source" repack -adq
 		rm -rf "$cache/checkout"
 	}
 }
@@ -128,9 +135,9 @@ work_restore() {
 work_tar() {
 	make_sources
 	mkdir "$target/tar"
-	cat "$cache/tree.tar" >/dev/null
+	cat "$tree" >/dev/null
 	sync
-	seconds untar_s tar -C "$target/tar" -xf "$cache/tree.tar"
+	seconds untar_s tar -C "$target/tar" -xf "$tree"
 	cold
 	seconds tarback_cold_s sh -c 'tar -C "$1" -cf - . | cksum' sh "$target/tar"
 	seconds tarback_warm_s sh -c 'tar -C "$1" -cf - . | cksum' sh "$target/tar"
@@ -138,8 +145,9 @@ work_tar() {
 
 work_git() {
 	make_sources
+	find "$source" -type f -exec cat {} + >/dev/null
 	sync
-	seconds gitclone_s git clone -q --no-hardlinks "$cache/source.git" "$target/git"
+	seconds gitclone_s git clone -q --no-hardlinks "$source" "$target/git"
 	seconds gitstatus_warm_s git -C "$target/git" status -s
 	cold 2
 	seconds gitstatus_cold_s git -C "$target/git" status -s
@@ -222,8 +230,9 @@ for work in "${works[@]}"; do
 done
 failed=0
 for work in "${works[@]}"; do
+	# Inodes with pages stay when 2 is written, and with them passthrough_hp's descriptors.
 	sync
-	echo 2 >/proc/sys/vm/drop_caches
+	echo 3 >/proc/sys/vm/drop_caches
 	sleep 0.2
 	# What one file system cannot do must not hide the rest. (errexit is off in what `||` follows.)
 	set +e

@@ -37,6 +37,10 @@ fi
 ddbfs=${DDBFS:-$here/../../build/tools/ddbfs}
 base=${BENCH_DIRECTORY:-/var/tmp/ddbfs-bench}
 out=${OUT:-$(mktemp)}
+# hp holds a descriptor for each file that the kernel knows.
+for limit in $(cat /proc/sys/fs/nr_open) "$(ulimit -Hn)"; do
+	ulimit -n "$limit" 2>/dev/null && break
+done
 mkdir -p "$base/below"
 # Each directory below starts in a block group of its own (see bench.sh).
 chattr +T "$base/below" 2>/dev/null || true
