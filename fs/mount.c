@@ -401,9 +401,7 @@ static int store_result(struct store *store)
 	struct store_status status;
 
 	store_status(store, &status);
-	if (!status.read_only)
-		return 0;
-	return status.error ? status.error : -EIO;
+	return status.error;
 }
 
 /* They were obeyed; let loose on the caller, they would end him before he closes the store. */

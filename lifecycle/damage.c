@@ -179,13 +179,16 @@ static int owner_of_root(struct store *s, struct item *item)
 	return 0;
 }
 
-static void remake_deletion(struct store *s, const struct place *at, int64_t due_ns, struct item *item)
+static int remake_deletion(struct store *s, const struct place *at, int64_t due_ns, struct item *item)
 {
-	struct trash_row row = { .cause = ITEM_REMOVED };
+	struct trash_row row;
 	uint64_t version;
+	int result = record_get_trash(s, at->seq, &row, &version);
 
+	if (result && result != STORE_ABSENT && !damaged_is(result))
+		return result;
 	/* Without its row it belongs to no batch. */
-	if (record_get_trash(s, at->seq, &row, &version))
+	if (result)
 		row = (struct trash_row){ .cause = ITEM_REMOVED };
 	item->flags |= ITEM_DELETION;
 	item->deletion = (struct deletion){
@@ -195,6 +198,20 @@ static void remake_deletion(struct store *s, const struct place *at, int64_t due
 		.expires_ns = util_max(due_ns, item->directory.trash_until_ns),
 		.destroy_ns = util_max(due_ns, item->directory.trash_until_ns),
 	};
+	return 0;
+}
+
+static int remake_shadowed(struct store *s, const struct place *at, struct item *item)
+{
+	struct shadow shadow;
+	uint64_t version;
+	int result = record_get_shadow(s, at->directory, at->name, &shadow, &version);
+
+	if (result && result != STORE_ABSENT && !damaged_is(result))
+		return result;
+	if (!result)
+		item->flags |= ITEM_SHADOWED;
+	return 0;
 }
 
 /* Whatever row names another time is found stale. */
@@ -302,18 +319,15 @@ static int make_record(struct store *s, uint64_t id, const char *name, struct it
 
 int damaged_remake_directory(struct store *s, uint64_t id, const struct guard *guard, int64_t due_ns)
 {
-	struct shadow shadow;
 	struct item item;
-	uint64_t version;
 	int result = make_record(s, id, guard->at.name, &item);
 
+	if (!result && guard->at.state == KEY_DEL)
+		result = remake_deletion(s, &guard->at, due_ns, &item);
+	else if (!result && id != KEY_ID_ROOT)
+		result = remake_shadowed(s, &guard->at, &item);
 	if (result)
 		return result;
-	if (guard->at.state == KEY_DEL)
-		remake_deletion(s, &guard->at, due_ns, &item);
-	else if (id != KEY_ID_ROOT &&
-		 record_get_shadow(s, guard->at.directory, guard->at.name, &shadow, &version) == 0)
-		item.flags |= ITEM_SHADOWED;
 	return put_directory(s, &guard->at, &item, false);
 }
 

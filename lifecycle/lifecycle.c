@@ -69,11 +69,12 @@ int lifecycle_open(struct store *s, const struct lifecycle_hooks *hooks, struct 
 	result = lifecycle_init(l, s, hooks);
 	if (!result)
 		result = record_get_guard(s, KEY_ID_ROOT, &root);
+	/* Of a store that is open for reading alone, what these write is left to the next opening. */
 	if (!result)
 		result = watch_open(l);
-	if (!result)
+	if (!result || result == -EROFS)
 		result = batch_recover(l);
-	if (result) {
+	if (result && result != -EROFS) {
 		lifecycle_free(l);
 		return result == STORE_ABSENT ? -ENOENT : result;
 	}

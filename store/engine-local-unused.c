@@ -193,8 +193,8 @@ static int look_at_all(struct search *s, bool give_back, uint64_t *bytes)
 			end++;
 		/* What is being appended may not be referred to yet. */
 		if (!segments_active(s->e->segments, numbers[i]))
-			r = look_at_segment(s->e, numbers[i], places + first, end - first, give_back,
-					    bytes);
+			r = look_at_segment(s->e, numbers[i], places + first, end - first,
+					    give_back, bytes);
 		first = end;
 	}
 	return r;

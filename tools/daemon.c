@@ -103,12 +103,30 @@ static void reason(const struct daemon *d, int result, char *buffer, size_t size
 			*c = ';';
 }
 
+/* What keeps a store from being written need not keep it from being read, if no more is asked for. */
+static int open_for_reading(struct daemon *d, struct store_open_options *options,
+			    struct store_open_report *report, struct store **ret_store)
+{
+	struct store_open_report why = *report, unused;
+	int result;
+
+	options->read_only = true;
+	result = store_open(d->plan->store, options, &unused, ret_store);
+	if (result)
+		return STORE_DAMAGED;
+	snprintf(report->text, sizeof(report->text), "opened for reading only, as it is: %.300s",
+		 why.text);
+	return 0;
+}
+
 static int open_store(struct daemon *d, struct store **ret_store)
 {
 	struct store_open_options open_options = { .credentials = d->plan->credentials->store };
 	struct store_open_report report = { 0 };
 	int result = store_open(d->plan->store, &open_options, &report, ret_store);
 
+	if (result == STORE_DAMAGED && d->plan->options->read_only)
+		result = open_for_reading(d, &open_options, &report, ret_store);
 	credentials_release(d->plan->credentials);
 	if (!result) {
 		/* Good to know, and no failure of this one. */

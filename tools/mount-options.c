@@ -31,7 +31,8 @@ struct mount_option {
 
 /* With a '=' at its end, a name takes a value. */
 static const struct mount_option table[] = {
-	{ "ro", READ_ONLY, "read-only: nothing can be changed, nothing is destroyed" },
+	{ "ro", READ_ONLY,
+	  "read-only: nothing can be changed, nothing is destroyed; also a store that is too damaged to be written" },
 	{ "rw", READ_WRITE, NULL },
 	{ "allow_other", KERNEL, "other users may use the mount too, as modes and owners let them" },
 	{ "allow_root", KERNEL, "root may use the mount too" },

@@ -490,6 +490,36 @@ tree_hash() {
 	find "$store" -type f ! -name 'lock*' -print0 | sort -z | xargs -0 sha256sum | sha256sum
 }
 
+# What numbers were given out is not believed when it does not unseal: read-only, or made again.
+makes_damaged_numbers_again() {
+	local record id
+
+	for record in ids clock; do
+		echo "before $record" >"before-$record"
+		cd /
+		mount_down
+		hurt "M$record" $((1 + ${#record}))
+		refused ddbfs mount "$store" "$mnt"
+		says "check --quarantine"
+		ddbfs check "$store" >"$tmp/said" && fail "nothing found"
+		mount_up -o ro
+		[ "$(cat "$d/before-$record")" = "before $record" ] || fail "not readable: $(cat "$tmp/said")"
+		! (echo no >"$d/new") 2>/dev/null || fail "written to"
+		mount_down
+		ddbfs check --quarantine "$store" >"$tmp/said" || fail "left: $(cat "$tmp/said")"
+		says "is made again"
+		ddbfs check "$store" >"$tmp/said" || fail "found: $(cat "$tmp/said")"
+		mount_up
+		cd "$d" || return
+		id=$(number_of "before-$record")
+		echo after >"after-$record"
+		[ "$(number_of "after-$record")" -gt "$id" ] || fail "a number given twice"
+		rm "after-$record"
+		ddbfs undo . >"$tmp/said"
+		[ "$(cat "after-$record")" = after ] || fail "not undone"
+	done
+}
+
 # spoil_file KIND FILE
 spoil_file() {
 	local size
@@ -518,5 +548,6 @@ it 'refuses an older database, and goes on with it when told so' old_database_is
 it 'finds damage in what nobody reads, while it is mounted' scrub_finds_what_nobody_reads
 it 'answers EIO while the database is cut under it, and lives' database_is_cut_under_the_mount
 it 'leaves no core file with keys' no_core_holds_a_key
+it 'makes damaged records of ids and of the clock again' makes_damaged_numbers_again
 it 'D6 refuses empty, cut, random and foreign files before the mount, and writes nothing' foreign_files_are_refused_before_the_mount
 done_testing

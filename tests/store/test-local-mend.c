@@ -89,10 +89,9 @@ static void transact(struct store *s, const struct store_op *op)
 
 static void write_body(struct store *s)
 {
-	struct store_op op = { .kind = STORE_BODY_WRITE,
-			       .body = BODY,
-			       .bytes = bytes,
-			       .length = sizeof(bytes) };
+	struct store_op op = {
+		.kind = STORE_BODY_WRITE, .body = BODY, .bytes = bytes, .length = sizeof(bytes)
+	};
 
 	transact(s, &op);
 }
@@ -120,7 +119,8 @@ static void expect_mended(const char *name, const char *words)
 	key_meta(name, &key);
 	spoil(&key);
 	ck_assert_int_eq(try_open(&(struct store_open_options){ 0 }, &report, &s), STORE_DAMAGED);
-	ck_assert_msg(strstr(report.text, words) && strstr(report.text, "--quarantine"), "%s", report.text);
+	ck_assert_msg(strstr(report.text, words) && strstr(report.text, "--quarantine"), "%s",
+		      report.text);
 	s = open_with(&(struct store_open_options){ .read_only = true });
 	ck_assert_int_eq(store_close(s), 0);
 	ck_assert_int_eq(try_open(&(struct store_open_options){ .mend = true }, &report, &s), 0);
@@ -190,7 +190,8 @@ START_TEST(test_what_a_damaged_record_of_freed_space_named_is_found)
 	s = open_store();
 	/* Two bodies in a segment, so that the one is punched and not unlinked. */
 	write_body(s);
-	transact(s, &(struct store_op){ .kind = STORE_BODY_WRITE, .body = BODY + 1, .bytes = bytes, .length = CHUNK });
+	transact(s, &(struct store_op){
+			    .kind = STORE_BODY_WRITE, .body = BODY + 1, .bytes = bytes, .length = CHUNK });
 	ck_assert_int_eq(store_checkpoint(s), 0);
 	keeps_holes = true;
 	free_body(s);
