@@ -57,23 +57,86 @@ static void pick_path(struct test_random *r, uint8_t path[HISTORY_DEPTH])
 		path[i] = i < depth ? pick_name(r) : UINT8_MAX;
 }
 
+static void pick_operation(struct test_random *r, struct operation *op)
+{
+	memset(op, 0, sizeof(*op));
+	op->kind = pick_kind(r);
+	op->who = (uint8_t)random_below(r, 3);
+	pick_path(r, op->path);
+	op->name = pick_name(r);
+	pick_path(r, op->path2);
+	op->name2 = pick_name(r);
+	op->number = (uint32_t)random_next(r);
+}
+
+/* ---- what chance alone brings about too seldom -------------------------------------- */
+
+#define SCENES_ONE_IN 150 /* operations that begin one */
+#define CLOSE 02000 /* numbers of chmod: to all others ... */
+#define OPEN 02001 /* ... or open to all */
+#define ALL_COUNTS 720720 /* divisible by 1 to 16: one less is the last entry, of so many */
+
+/*
+ * Somebody deletes a name in a directory D while it is closed, opens D up, and a
+ * tree goes from there; then somebody else tries to have of that tree: it is the
+ * view of D that must stop him, and nothing else would.
+ */
+static const struct {
+	uint8_t kind, who, depth; /* 0: in the directory that D is in, 1: in D, 2: in the tree */
+	uint32_t number;
+} opened_up_later[] = {
+	{ OP_MKDIR, 0, 0, 0 },	  { OP_MKDIR, 0, 1, 0 },     { OP_CREATE, 0, 2, 0 },
+	{ OP_CREATE, 1, 1, 0 },	  { OP_CHMOD, 0, 0, CLOSE }, { OP_UNLINK, 0, 1, 0 },
+	{ OP_CHMOD, 0, 0, OPEN }, { OP_CHMOD, 0, 1, OPEN },  { OP_DISCARD, 1, 1, 0 },
+	{ OP_RESTORE, 2, 0, 0 },  { OP_ORIGIN, 2, 0, 0 },    { OP_PURGE, 2, 0, 0 },
+};
+#define SCENE_SIZE (sizeof(opened_up_later) / sizeof(opened_up_later[0]))
+
+static void add_scene(struct test_random *r, struct operation operations[SCENE_SIZE])
+{
+	const uint8_t names[] = { pick_name(r), 0, pick_name(r) }; /* of D, the tree, the file in it */
+	bool nested = random_below(r, 2);
+	uint8_t outer = pick_name(r);
+
+	for (size_t i = 0; i < SCENE_SIZE; i++) {
+		struct operation *op = &operations[i];
+		uint8_t depth = opened_up_later[i].depth, at = 0;
+
+		pick_operation(r, op);
+		op->kind = opened_up_later[i].kind;
+		op->who = opened_up_later[i].who;
+		memset(op->path, UINT8_MAX, sizeof(op->path));
+		if (nested)
+			op->path[at++] = outer;
+		for (uint8_t k = 0; k < depth; k++)
+			op->path[at++] = names[k];
+		op->name = names[depth];
+		/* What is made in D, and goes while it is closed. */
+		if (depth == 1 && (op->kind == OP_CREATE || op->kind == OP_UNLINK))
+			op->name = 1;
+		if (op->kind == OP_CHMOD)
+			op->number = opened_up_later[i].number;
+		/* One of the last entries: what went just now. */
+		if (op->who == 2)
+			op->number =
+				op->number % 5000 * ALL_COUNTS + ALL_COUNTS - 1 - random_below(r, 2);
+	}
+}
+
 void history_generate(struct history *h, uint64_t seed, int count)
 {
 	struct test_random r = { .seed = seed, .state = seed };
+	int i = 0;
 
 	h->seed = seed;
 	h->count = count;
-	for (int i = 0; i < count; i++) {
-		struct operation *op = &h->operations[i];
-
-		memset(op, 0, sizeof(*op));
-		op->kind = pick_kind(&r);
-		op->who = (uint8_t)random_below(&r, 3);
-		pick_path(&r, op->path);
-		op->name = pick_name(&r);
-		pick_path(&r, op->path2);
-		op->name2 = pick_name(&r);
-		op->number = (uint32_t)random_next(&r);
+	while (i < count) {
+		if (count - i >= (int)SCENE_SIZE && !random_below(&r, SCENES_ONE_IN)) {
+			add_scene(&r, &h->operations[i]);
+			i += (int)SCENE_SIZE;
+		} else {
+			pick_operation(&r, &h->operations[i++]);
+		}
 	}
 }
 
