@@ -561,10 +561,12 @@ int measure_entry(struct lifecycle *l, const struct item *item, uint64_t *ret_by
 /* ---- room.c: when the disk is full, or nearly ------------------------------------------- */
 
 struct room {
-	pthread_mutex_t mutex; /* one makes room at a time; taken before everything else here */
+	pthread_mutex_t mutex; /* a leaf: not held while room is made */
+	pthread_cond_t ended;
+	bool busy; /* somebody makes room; by mutex */
+	uint64_t made; /* how often something went; by mutex */
 	bool no_purged; /* none was found, and nothing was purged since; by lock */
-	int64_t in_vain_boot_ns; /* when nothing was to be had, last, or 0; by mutex */
-	uint64_t made; /* how often a write was given room; atomic */
+	int64_t in_vain_boot_ns; /* when nothing was to be had, last, or 0; whoever is busy's */
 };
 
 void room_init(struct room *r);

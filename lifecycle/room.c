@@ -10,6 +10,10 @@
  * What is destroyed gives its space back in the background, so the store is
  * brought up to date before anything is measured: what is on its way back must
  * not be made up for twice.
+ *
+ * One thread makes room at a time, by a flag: it waits for checkpoints, so it
+ * holds no lock meanwhile. A write that finds it so waits for what it makes; the
+ * sweeper leaves it alone and comes back.
  */
 #include "lifecycle/internal.h"
 
@@ -20,11 +24,50 @@
 void room_init(struct room *r)
 {
 	pthread_mutex_init(&r->mutex, NULL);
+	pthread_cond_init(&r->ended, NULL);
 }
 
 void room_release(struct room *r)
 {
+	pthread_cond_destroy(&r->ended);
 	pthread_mutex_destroy(&r->mutex);
+}
+
+/* False: somebody else is at it. */
+static bool try_begin(struct room *r)
+{
+	bool begun;
+
+	pthread_mutex_lock(&r->mutex);
+	begun = !r->busy;
+	r->busy = true;
+	pthread_mutex_unlock(&r->mutex);
+	return begun;
+}
+
+/* False: somebody else made room while this one waited. */
+static bool begin(struct room *r)
+{
+	uint64_t before;
+	bool begun;
+
+	pthread_mutex_lock(&r->mutex);
+	before = r->made;
+	while (r->busy && r->made == before)
+		pthread_cond_wait(&r->ended, &r->mutex);
+	begun = r->made == before;
+	r->busy = r->busy || begun;
+	pthread_mutex_unlock(&r->mutex);
+	return begun;
+}
+
+static void end(struct room *r, bool made)
+{
+	pthread_mutex_lock(&r->mutex);
+	r->busy = false;
+	r->made += made;
+	pthread_cond_broadcast(&r->ended);
+	pthread_mutex_unlock(&r->mutex);
 }
 
 /* How many bytes are missing to what the rule wants, and an eighth, so that this is rare. */
@@ -84,14 +127,15 @@ static int low_space(struct lifecycle *l, uint64_t *ret_limit)
 
 int room_keep(struct lifecycle *l, uint64_t *budget, struct destroyed *total, int64_t *ret_again_ns)
 {
-	uint64_t limit, bytes;
+	uint64_t limit, bytes, before = total->items;
 	int result = low_space(l, &limit);
 
 	*ret_again_ns = ITEM_FOREVER;
 	if (result || !limit)
 		return result;
 	*ret_again_ns = LOOK_NS;
-	pthread_mutex_lock(&l->room.mutex);
+	if (!try_begin(&l->room))
+		return 0;
 	result = missing(l, limit, &bytes);
 	if (!result && bytes)
 		result = store_checkpoint(l->store);
@@ -99,11 +143,11 @@ int room_keep(struct lifecycle *l, uint64_t *budget, struct destroyed *total, in
 		result = missing(l, limit, &bytes);
 	if (!result && bytes)
 		result = make(l, limit, bytes, budget, total);
-	pthread_mutex_unlock(&l->room.mutex);
+	end(&l->room, total->items != before);
 	return result;
 }
 
-/* Whether there was nothing to be had a moment ago, and nothing was purged since. By room.mutex. */
+/* Whether there was nothing to be had a moment ago, and nothing was purged since. */
 static bool was_in_vain(struct lifecycle *l, int64_t now_ns)
 {
 	bool none;
@@ -116,7 +160,7 @@ static bool was_in_vain(struct lifecycle *l, int64_t now_ns)
 	return none;
 }
 
-/* By room.mutex. True: something went. */
+/* By whoever has begun. True: something went. */
 static bool make_for_write(struct lifecycle *l)
 {
 	int64_t now_ns = clock_boot_ns(store_clock(l->store));
@@ -137,19 +181,14 @@ static bool make_for_write(struct lifecycle *l)
 
 bool lifecycle_make_room(struct lifecycle *l)
 {
-	uint64_t before = __atomic_load_n(&l->room.made, __ATOMIC_ACQUIRE);
 	bool suspect, made;
 
 	watch_steady_ns(l, &suspect);
 	if (suspect)
 		return false;
-	pthread_mutex_lock(&l->room.mutex);
-	/* Somebody else did while this one waited. */
-	made = __atomic_load_n(&l->room.made, __ATOMIC_ACQUIRE) != before;
-	if (!made) {
-		made = make_for_write(l);
-		__atomic_fetch_add(&l->room.made, made, __ATOMIC_RELEASE);
-	}
-	pthread_mutex_unlock(&l->room.mutex);
+	if (!begin(&l->room))
+		return true;
+	made = make_for_write(l);
+	end(&l->room, made);
 	return made;
 }

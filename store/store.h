@@ -150,11 +150,17 @@ int store_transact(struct store *s, enum store_purpose purpose, const struct sto
 uint64_t store_moves(const struct store *s);
 
 /*
- * Before each step of long work, and with no lock held that others need: returns
- * when there is room for it among what waits for a checkpoint. Such work may have
- * half of that, so that whoever else writes does not wait until its changes, of
- * which there may be a million, are in their place. Blocks for a checkpoint at
- * the most.
+ * Before each step of long work: returns when less than half of what may wait
+ * for a checkpoint does, so that whoever else writes does not wait until this
+ * work's changes, of which there may be a million, are in their place. Blocks
+ * for a checkpoint at the most.
+ *
+ * What the caller owes: it holds no lock, nor anything that a thread waits for
+ * which others need; and a step is short, some hundred operations, as nothing
+ * stops it once begun. What it gets is no reservation: the step itself, and what
+ * others write at the same time, come on top of the half, so the other half is
+ * there for them as a rule, not by promise. Where it was not, a transaction waits
+ * as it does for any other writer's.
  */
 void store_yield(struct store *s);
 

@@ -25,6 +25,8 @@
 
 static struct store *counted;
 static uint64_t operations, at_lock, largest, holds;
+static struct lifecycle *watched; /* whose locks are looked at where work waits */
+static uint64_t waits, waits_holding;
 
 static uint64_t work_so_far(void)
 {
@@ -39,11 +41,15 @@ static uint64_t work_so_far(void)
 void __real_lifecycle_lock(struct lifecycle *l);
 void __real_lifecycle_lock_background(struct lifecycle *l);
 void __real_lifecycle_unlock(struct lifecycle *l);
+void __real_store_yield(struct store *s);
+int __real_store_checkpoint(struct store *s);
 int __real_store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
 			  size_t count, uint64_t *ret_version);
 void __wrap_lifecycle_lock(struct lifecycle *l);
 void __wrap_lifecycle_lock_background(struct lifecycle *l);
 void __wrap_lifecycle_unlock(struct lifecycle *l);
+void __wrap_store_yield(struct store *s);
+int __wrap_store_checkpoint(struct store *s);
 int __wrap_store_transact(struct store *s, enum store_purpose purpose, const struct store_op *ops,
 			  size_t count, uint64_t *ret_version);
 
@@ -73,6 +79,35 @@ int __wrap_store_transact(struct store *s, enum store_purpose purpose, const str
 {
 	operations += count;
 	return __real_store_transact(s, purpose, ops, count, ret_version);
+}
+
+static bool is_held(pthread_mutex_t *mutex)
+{
+	if (pthread_mutex_trylock(mutex))
+		return true;
+	pthread_mutex_unlock(mutex);
+	return false;
+}
+
+static void note_wait(void)
+{
+	if (!watched)
+		return;
+	waits++;
+	waits_holding += is_held(&watched->turn) || is_held(&watched->background) ||
+			 is_held(&watched->lock) || is_held(&watched->room.mutex);
+}
+
+void __wrap_store_yield(struct store *s)
+{
+	note_wait();
+	__real_store_yield(s);
+}
+
+int __wrap_store_checkpoint(struct store *s)
+{
+	note_wait();
+	return __real_store_checkpoint(s);
 }
 
 /* ---- trees ------------------------------------------------------------------------ */
@@ -339,6 +374,58 @@ FIXTURE_TEST_ONCE(waiting_for_a_processor_is_not_its_own)
 	ck_assert_int_lt(told.longest_own_ns, told.longest_ns / 4 * 3);
 }
 
+/* ---- what waits holds nothing ---------------------------------------------------------- */
+
+/* Something was waited for since the last time, and no lock was held. */
+static void assert_waited_holding_nothing(void)
+{
+	ck_assert_uint_gt(waits, 0);
+	ck_assert_uint_eq(waits_holding, 0);
+	waits = 0;
+}
+
+static void want_free_space(struct fixture *f)
+{
+	struct store_space space;
+	char text[32];
+
+	ck_ok(f, store_space(f->store, &space));
+	snprintf(text, sizeof(text), "%lld", (long long)space.free_bytes + 1000);
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.low_space", text);
+}
+
+/* Making room, by a write and by the sweeper, waits for checkpoints as other long work does. */
+FIXTURE_TEST_ONCE(no_lock_is_held_while_room_is_made)
+{
+	struct place at;
+
+	make_big_file(f, KEY_ID_ROOT, "a", 50000);
+	make_big_file(f, KEY_ID_ROOT, "b", 50000);
+	make_big_file(f, KEY_ID_ROOT, "c", 50000);
+	fixture_pass(f, HOUR);
+	rm(f, KEY_ID_ROOT, "a");
+	rm(f, KEY_ID_ROOT, "b");
+	at = shown_place(f, KEY_ID_ROOT, "a");
+	ck_ok(f, lifecycle_purge(f->life, &f->actor, &at, false));
+	watched = f->life;
+	waits = waits_holding = 0;
+	ck_assert(lifecycle_make_room(f->life));
+	assert_waited_holding_nothing();
+	want_free_space(f);
+	sweep(f, NULL);
+	ck_assert(!is_shown(f, KEY_ID_ROOT, "b"));
+	assert_waited_holding_nothing();
+	rm(f, KEY_ID_ROOT, "c");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.low_space", "0");
+	set_policy(f, KEY_ID_ROOT, "user.ddbfs.trash_max", "1");
+	make_big_file(f, KEY_ID_ROOT, "e", 50000);
+	rm(f, KEY_ID_ROOT, "e");
+	sweep(f, NULL);
+	ck_assert_uint_eq(count_shown(f, KEY_ID_ROOT), 0);
+	assert_waited_holding_nothing();
+	watched = NULL;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("holds");
@@ -353,6 +440,7 @@ int main(void)
 	tcase_add_test(tcase, what_is_deleted_meanwhile_keeps_a_discarded_tree);
 	tcase_add_test(tcase, what_a_step_waits_for_is_its_own);
 	tcase_add_test(tcase, waiting_for_a_processor_is_not_its_own);
+	tcase_add_test(tcase, no_lock_is_held_while_room_is_made);
 	suite_add_tcase(suite, tcase);
 	return test_main(suite);
 }
