@@ -51,11 +51,14 @@ static bool removal_is_temporary(struct lifecycle *l, const struct removal *r,
 
 	if (r->deletion.cause != ITEM_REMOVED || policy->temporary_ns == 0 || whole)
 		return false;
-	if (S_ISDIR(v->mode) && (v->directory.trash_until_ns || v->flags & ITEM_SHADOWED))
+	if (S_ISDIR(v->mode) && v->directory.trash_until_ns)
 		return false;
 	if (v->flags & ITEM_REFERENCE && r->link.links_live < 2)
 		return false;
-	return created_by(l, r->actor, v->id, policy->temporary_ns);
+	if (!created_by(l, r->actor, v->id, policy->temporary_ns))
+		return false;
+	/* A mark may stand where what it was for has moved away. */
+	return !(S_ISDIR(v->mode) && v->flags & ITEM_SHADOWED) || !shadow_needed(l, v->id, NULL);
 }
 
 static void removal_set_times(struct removal *r, const struct policy *policy)
