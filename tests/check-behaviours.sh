@@ -6,7 +6,8 @@ set -uo pipefail
 
 tests=$(cd "$(dirname "$0")" && pwd)
 wanted="C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 N0 N1 N2 N3 N4 T1 T2 T3 T4 T5 T6 P0 P1 P2 P3 P4 S1 S2 S3 S4 S5
-	L1 L2 L3 L4 L5 X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 F1 F2 F3"
+	L1 L2 L3 L4 L5 X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 F1 F2 F3 D1 D2 D3 D4 D5
+	D6 D7 D8 D9 D10"
 bad=0
 
 complain() {
