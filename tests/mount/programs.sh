@@ -284,6 +284,57 @@ meson_builds() {
 	equal 'ninja: no work to do.' "$(ninja -C p/build | tail -n 1)" 'a build after undo'
 }
 
+rust_crates() {
+	need cargo
+	cargo --version >/dev/null 2>&1 || skip 'no toolchain behind cargo here'
+	export CARGO_HOME=$d/home CARGO_INCREMENTAL=1
+	mkdir -p crate/src crate/dep/src
+	printf '[package]\nname = "crate"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ndep = { path = "dep" }\n' >crate/Cargo.toml
+	printf '[package]\nname = "dep"\nversion = "0.1.0"\nedition = "2021"\n' >crate/dep/Cargo.toml
+	echo 'pub fn word() -> &'"'"'static str { "one" }' >crate/dep/src/lib.rs
+	echo 'fn main() { println!("{}", dep::word()); }' >crate/src/main.rs
+	cd crate
+	cargo build -q --offline
+	equal one "$(target/debug/crate)"
+	sed -i s/one/two/ dep/src/lib.rs
+	cargo build -q --offline
+	equal two "$(target/debug/crate)" 'after a change'
+	apart cargo clean -q
+	absent target
+	ddbfs undo . >/dev/null
+	equal two "$(target/debug/crate)" 'after undo'
+	equal '' "$(cargo build --offline 2>&1 | grep Compiling)" 'what it compiled again'
+}
+
+python_environments() {
+	need python3
+	python3 -c 'import venv' 2>/dev/null || skip 'no venv here'
+	python3 -m venv --without-pip env
+	mkdir env/package
+	echo 'word = "here"' >env/package/__init__.py
+	(cd env && bin/python -m compileall -q package)
+	equal here "$(cd env && bin/python -c 'import package; print(package.word)')"
+	sum=$(cd env && find . -type f -exec sha256sum {} + | sort)
+	apart rm -rf env
+	absent env
+	ddbfs undo . >/dev/null
+	equal "$sum" "$(cd env && find . -type f -exec sha256sum {} + | sort)" 'the environment after undo'
+	equal here "$(cd env && bin/python -c 'import package; print(package.word)')"
+}
+
+archives_and_debugging() {
+	need cc ar gdb
+	echo 'int seven(void) { return 7; }' >seven.c
+	echo 'int seven(void); int main(void) { return seven() - 7; }' >main.c
+	cc -g -c seven.c main.c
+	ar rcs libseven.a seven.o
+	ar t libseven.a | grep -qx seven.o
+	cc -g -o main main.o libseven.a
+	./main
+	# It maps what it reads, and the traced program is executed from here.
+	gdb -nx -batch -ex 'break seven' -ex run -ex finish main 2>/dev/null | grep -q 'Value returned.*7' || fail 'gdb saw no 7'
+}
+
 mount_new
 it 'git: clone, commit, rebase, gc, worktree, fsck, and its objects back from the trash' git_repository
 it 'tar out and in: the same tree' tar_out_and_in
@@ -299,5 +350,8 @@ it 'zip and unzip, also of what a change replaced' zip_archives
 it 'dpkg -x unpacks a package, twice' debian_packages
 it 'flock: six processes count together' flock_users
 it 'meson and ninja build, build again after a change, and after clean and undo' meson_builds
+it 'cargo builds a crate with a dependency, again after a change, and after clean and undo' rust_crates
+it 'python: a virtual environment, its packages compiled, removed and back' python_environments
+it 'ar, and gdb on what was built here' archives_and_debugging
 it 'leaves a store that checks clean' check_clean
 done_testing
