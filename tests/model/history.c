@@ -76,51 +76,78 @@ static void pick_operation(struct test_random *r, struct operation *op)
 #define OPEN 02001 /* ... or open to all */
 #define ALL_COUNTS 720720 /* divisible by 1 to 16: one less is the last entry, of so many */
 
+#define ONE_VERSION 5 /* number of policy: versions=1 */
+
+struct scene_step {
+	uint8_t kind, who;
+	uint8_t depth; /* 0: in the directory that D is in, 1: in D, 2: in its first name */
+	uint8_t name; /* 0: D, 1 and 2: two names */
+	uint32_t number;
+};
+
+struct scene {
+	const struct scene_step *steps;
+	int count;
+};
+
 /*
  * Somebody deletes a name in a directory D while it is closed, opens D up, and a
  * tree goes from there; then somebody else tries to have of that tree: it is the
  * view of D that must stop him, and nothing else would.
  */
-static const struct {
-	uint8_t kind, who, depth; /* 0: in the directory that D is in, 1: in D, 2: in the tree */
-	uint32_t number;
-} opened_up_later[] = {
-	{ OP_MKDIR, 0, 0, 0 },	  { OP_MKDIR, 0, 1, 0 },     { OP_CREATE, 0, 2, 0 },
-	{ OP_CREATE, 1, 1, 0 },	  { OP_CHMOD, 0, 0, CLOSE }, { OP_UNLINK, 0, 1, 0 },
-	{ OP_CHMOD, 0, 0, OPEN }, { OP_CHMOD, 0, 1, OPEN },  { OP_DISCARD, 1, 1, 0 },
-	{ OP_RESTORE, 2, 0, 0 },  { OP_ORIGIN, 2, 0, 0 },    { OP_PURGE, 2, 0, 0 },
+static const struct scene_step opened_up_later[] = {
+	{ OP_MKDIR, 0, 0, 0, 0 },    { OP_MKDIR, 0, 1, 1, 0 },	   { OP_CREATE, 0, 2, 1, 0 },
+	{ OP_CREATE, 1, 1, 2, 0 },   { OP_CHMOD, 0, 0, 0, CLOSE }, { OP_UNLINK, 0, 1, 2, 0 },
+	{ OP_CHMOD, 0, 0, 0, OPEN }, { OP_CHMOD, 0, 1, 1, OPEN },  { OP_DISCARD, 1, 1, 1, 0 },
+	{ OP_RESTORE, 2, 0, 0, 0 },  { OP_ORIGIN, 2, 0, 0, 0 },	   { OP_PURGE, 2, 0, 0, 0 },
 };
-#define SCENE_SIZE (sizeof(opened_up_later) / sizeof(opened_up_later[0]))
 
-static void add_scene(struct test_random *r, struct operation operations[SCENE_SIZE])
+/* Where one version is kept, a name is removed, made again, and replaced: what was removed is no version. */
+static const struct scene_step removed_then_replaced[] = {
+	{ OP_MKDIR, 0, 0, 0, 0 },  { OP_POLICY, 0, 1, 0, ONE_VERSION }, { OP_CREATE, 0, 1, 1, 0 },
+	{ OP_UNLINK, 1, 1, 1, 0 }, { OP_CREATE, 0, 1, 1, 0 },		{ OP_CREATE, 0, 1, 2, 0 },
+	{ OP_RENAME, 0, 1, 2, 1 },
+};
+
+static const struct scene scenes[] = {
+	{ opened_up_later, sizeof(opened_up_later) / sizeof(opened_up_later[0]) },
+	{ removed_then_replaced, sizeof(removed_then_replaced) / sizeof(removed_then_replaced[0]) },
+};
+#define SCENE_MAX 12 /* steps of the longest */
+
+static int add_scene(struct test_random *r, struct operation *operations)
 {
-	const uint8_t names[] = { pick_name(r), 0, pick_name(r) }; /* of D, the tree, the file in it */
+	const struct scene *scene = &scenes[random_below(r, 2)];
+	const uint8_t names[] = { pick_name(r), 0, 1 };
 	bool nested = random_below(r, 2);
 	uint8_t outer = pick_name(r);
 
-	for (size_t i = 0; i < SCENE_SIZE; i++) {
+	for (int i = 0; i < scene->count; i++) {
+		const struct scene_step *step = &scene->steps[i];
 		struct operation *op = &operations[i];
-		uint8_t depth = opened_up_later[i].depth, at = 0;
+		uint8_t at = 0;
 
 		pick_operation(r, op);
-		op->kind = opened_up_later[i].kind;
-		op->who = opened_up_later[i].who;
+		op->kind = step->kind;
+		op->who = step->who;
 		memset(op->path, UINT8_MAX, sizeof(op->path));
 		if (nested)
 			op->path[at++] = outer;
-		for (uint8_t k = 0; k < depth; k++)
+		for (uint8_t k = 0; k < step->depth; k++)
 			op->path[at++] = names[k];
-		op->name = names[depth];
-		/* What is made in D, and goes while it is closed. */
-		if (depth == 1 && (op->kind == OP_CREATE || op->kind == OP_UNLINK))
-			op->name = 1;
-		if (op->kind == OP_CHMOD)
-			op->number = opened_up_later[i].number;
+		op->name = names[step->name];
+		if (step->number)
+			op->number = step->number;
+		if (op->kind == OP_RENAME) {
+			memcpy(op->path2, op->path, sizeof(op->path2));
+			op->name2 = names[1];
+		}
 		/* One of the last entries: what went just now. */
 		if (op->who == 2)
 			op->number =
 				op->number % 5000 * ALL_COUNTS + ALL_COUNTS - 1 - random_below(r, 2);
 	}
+	return scene->count;
 }
 
 void history_generate(struct history *h, uint64_t seed, int count)
@@ -131,9 +158,8 @@ void history_generate(struct history *h, uint64_t seed, int count)
 	h->seed = seed;
 	h->count = count;
 	while (i < count) {
-		if (count - i >= (int)SCENE_SIZE && !random_below(&r, SCENES_ONE_IN)) {
-			add_scene(&r, &h->operations[i]);
-			i += (int)SCENE_SIZE;
+		if (count - i >= SCENE_MAX && !random_below(&r, SCENES_ONE_IN)) {
+			i += add_scene(&r, &h->operations[i]);
 		} else {
 			pick_operation(&r, &h->operations[i++]);
 		}
