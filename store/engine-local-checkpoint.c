@@ -166,7 +166,7 @@ static int sync_journals(struct engine_local *e)
 	for (unsigned i = 0; i < JOURNAL_FILES && r == 0; i++)
 		r = journal_sync(e->journal, i);
 	if (r < 0)
-		return local_fail(e, r, "the journal could not be synced to the disk");
+		return local_fail_journal(e, r);
 	e->anchor_unsynced = false;
 	return 0;
 }

@@ -60,6 +60,13 @@ int local_fail(struct engine_local *e, int error, const char *words)
 	return -EIO;
 }
 
+int local_fail_journal(struct engine_local *e, int error)
+{
+	return local_fail(e, error,
+			  error == -ENOENT ? "the store's files were removed while it was in use" :
+					     "the journal could not be synced to the disk");
+}
+
 /* ---- the group sync ----------------------------------------------------- */
 
 static int sync_journals(struct engine_local *e, const bool files[JOURNAL_FILES], unsigned current)
@@ -103,7 +110,7 @@ static int lead(struct engine_local *e, uint64_t *ret_seq)
 		return local_fail(e, r, "file data could not be synced to the disk");
 	r = sync_journals(e, files, current);
 	if (r < 0)
-		return local_fail(e, r, "the journal could not be synced to the disk");
+		return local_fail_journal(e, r);
 	e->syncs++;
 	*ret_seq = seq;
 	return 0;

@@ -137,6 +137,8 @@ static inline struct engine_local *local_of(struct engine *e)
 int64_t local_now_ns(void);
 /* Stops writing for good; the first one counts. `words` are static. Returns -EIO. */
 int local_fail(struct engine_local *e, int error, const char *words);
+/* The same for what journal_sync returned. */
+int local_fail_journal(struct engine_local *e, int error);
 
 /* ---- engine-local-commit.c --------------------------------------------- */
 

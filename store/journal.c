@@ -259,5 +259,10 @@ int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq,
 
 int journal_sync(struct journal *j, unsigned file)
 {
-	return fdatasync(j->files[file].fd) < 0 ? -errno : 0;
+	struct stat st;
+
+	if (fdatasync(j->files[file].fd) < 0 || fstat(j->files[file].fd, &st) < 0)
+		return -errno;
+	/* On the disk, but nobody will find it there. */
+	return st.st_nlink ? 0 : -ENOENT;
 }

@@ -71,6 +71,7 @@ int journal_append(struct journal *j, enum journal_kind kind, uint64_t seq, uint
 		   const void *bytes, size_t size);
 int journal_append_anchor(struct journal *j, uint64_t seq, uint64_t durable_seq,
 			  const struct journal_anchor *anchor);
+/* 0, -ENOENT (the file is no longer in any directory), other errno. */
 int journal_sync(struct journal *j, unsigned file);
 
 /* ---- replay ------------------------------------------------------------ */

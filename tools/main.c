@@ -128,6 +128,8 @@ int main(int argc, char **argv)
 	keep_standard_descriptors();
 	set_locale();
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit on the size of files is an error of the write that meets it. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!strcmp(name, "mount.ddbfs") || !strcmp(name, "mount.fuse.ddbfs"))
 		return flush(helper_mount(argc - 1, argv + 1));
 	if (!strcmp(name, "umount.ddbfs") || !strcmp(name, "umount.fuse.ddbfs"))

@@ -370,6 +370,35 @@ create_on_mount() {
 	rm -rf "$m" "$tmp/cstore"
 }
 
+# A limit on the size of files ends no daemon: the write that meets it fails, and no other.
+limited_file_size() {
+	cd /
+	mount_down
+	(ulimit -f 100 && mount_up) || fail "no mount"
+	echo small >"$d/small"
+	head -c 5000000 /dev/zero >"$d/big" 2>/dev/null && fail "written beyond the limit"
+	rm "$d/big"
+	mount_down
+	mount_up
+	[ "$(cat "$d/small")" = small ] || fail "lost what was written"
+}
+
+# What nobody will find again is not said to be on the disk.
+removed_store() {
+	local other=$tmp/removed
+
+	ddbfs init "$other" >/dev/null 2>&1
+	mkdir "$tmp/mnt2"
+	ddbfs mount "$other" "$tmp/mnt2"
+	echo text >"$tmp/mnt2/file"
+	sync "$tmp/mnt2/file"
+	rm -rf "$other"
+	echo more >"$tmp/mnt2/file"
+	! sync "$tmp/mnt2/file" 2>/dev/null || fail "said to be on the disk"
+	[ "$(cat "$tmp/mnt2/file")" = more ] || fail "not readable"
+	ddbfs umount "$tmp/mnt2"
+}
+
 mount_new
 it 'D7 a second daemon or tool on a store is refused at once, naming the holder' second_daemon
 it 'D9 umount returns when everything is on disk and the lock is free' umount_waits_for_the_disk
@@ -394,5 +423,7 @@ it 'a read-only mount changes nothing' read_only_mount
 it 'mount -f stays in the foreground until it is unmounted' foreground
 it 'a mount that is interrupted leaves nothing mounted' interrupted_mount_leaves_nothing
 it 'mount --create makes a store once' create_on_mount
+it 'a limit on the size of files is an error of the write that meets it' limited_file_size
+it 'a sync of a store that was removed fails' removed_store
 it 'leaves a store that checks clean' check_clean
 done_testing

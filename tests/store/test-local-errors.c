@@ -281,6 +281,22 @@ START_TEST(test_a_journal_that_cannot_be_read_is_none_that_never_began)
 }
 END_TEST
 
+START_TEST(test_a_sync_of_a_store_that_was_removed_fails)
+{
+	struct store *s = patched_store();
+	struct store_status status;
+
+	ck_assert_int_eq(store_sync(s), 0);
+	remove_store();
+	write_body(s, 0, 100);
+	ck_assert_int_eq(store_sync(s), -EIO);
+	store_status(s, &status);
+	ck_assert(status.read_only);
+	ck_assert_ptr_nonnull(strstr(status.problem, "removed"));
+	ck_assert_int_eq(store_close(s), -EIO);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/local-errors");
@@ -292,6 +308,7 @@ int main(void)
 	tcase_add_test(t, test_a_patch_is_given_up_only_when_that_was_asked_for);
 	tcase_add_test(t, test_an_error_of_the_disk_does_not_end_the_log);
 	tcase_add_test(t, test_a_journal_that_cannot_be_read_is_none_that_never_began);
+	tcase_add_test(t, test_a_sync_of_a_store_that_was_removed_fails);
 	suite_add_tcase(suite, t);
 	return test_main(suite);
 }
