@@ -40,6 +40,9 @@ static void set_times(struct namei *n, const struct attr_change *change, struct 
 		item->mtime = change->mtime;
 	else if (change->set & ATTR_SIZE)
 		item->mtime = now;
+	/* Whoever sets it means it: that it is what it was before a deletion says no longer that nothing happened since. */
+	if (change->set & ATTR_MTIME && S_ISDIR(item->mode))
+		item->directory.saved_batch = 0;
 	item->ctime = change->set & ATTR_CTIME ? change->ctime : now;
 }
 

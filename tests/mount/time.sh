@@ -248,6 +248,18 @@ times_survive() {
 	equal "$(cut -d' ' -f1,3 <<<"$before")" "$(times | cut -d' ' -f1,3)" 'mtimes after undo'
 }
 
+# As after rsync, which sets a directory's time back to what it was before a deletion: a name that comes back then is news.
+name_that_comes_back_moves_a_time_set_back() {
+	settle
+	mkdir d
+	touch d/f
+	touch -d '2003-03-03 03:03:03' d
+	apart rm d/f
+	touch -d '2003-03-03 03:03:03' d
+	mv d/.trash/f d/f
+	[ "$(stat -c %Y d)" -gt "$(date -d 2020-01-01 +%s)" ] || fail "mtime of the directory: $(stat -c %y d)"
+}
+
 # C7: a tree is moved out while its time runs out and the sweeper comes for it.
 restore_races_sweep() {
 	local round ahead=0 back=0 gone=0
@@ -328,6 +340,7 @@ it 'expiry counts for what the kernel has looked up before' what_was_cached_expi
 it 'T2 a day back: new deletions are the newer ones, nothing goes early, no expiry grows by more' a_day_back
 it 'T3 a clock that says 1970: deletions have the store'\''s time' in_1970
 it 'T4 atime and mtime survive to the nanosecond, a tree'\''s directories too' times_survive
+it 'T4 what comes back moves the time of its directory, also one that was set back' name_that_comes_back_moves_a_time_set_back
 it 'T6 retention of 0, 1 s, 100 years and for ever is exact' exact_to_the_end
 clocks 0 0
 it 'leaves a store that checks clean' check_clean
