@@ -11,6 +11,7 @@
 # figures swing by two from hour to hour. Prints a table for README.md. Environment
 # as bench.sh, and DDBFS (the program), BENCH_DIRECTORY (/var/tmp/ddbfs-bench), LIMIT (seconds
 # for one peer's round, 900), OUT (a file to keep all figures in; an old one is added to).
+# What could not be done is named at the end, and the exit code is 1 then.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +22,7 @@ while getopts r:w: option; do
 	r) rounds=$OPTARG ;;
 	w) works=$OPTARG ;;
 	*)
-		sed -n '3,16s/^# \{0,1\}//p' "$0" >&2
+		sed -n '3,17s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -85,6 +86,15 @@ down() {
 	rm -rf "$below"
 }
 
+# why CODE: of bench.sh
+why() {
+	case $1 in
+	124) echo "not done in ${LIMIT:-900} s" ;;
+	*) echo 'a work failed (bench.sh names it above)' ;;
+	esac
+}
+
+missing=()
 mounted=
 trap 'exit 130' INT TERM
 trap '[ -z "$mounted" ] || down "$mounted"' EXIT
@@ -93,13 +103,15 @@ trap '[ -z "$mounted" ] || down "$mounted"' EXIT
 first=$(awk '$1 > n { n = $1 } END { print n + 1 }' "$out" 2>/dev/null || echo 1)
 for ((round = first; round < first + rounds; round++)); do
 	for peer in "$@"; do
-		up "$peer" || { echo "compare.sh: could not mount $peer" >&2; continue; }
+		up "$peer" || { missing+=("round $round, $peer: not mounted"); continue; }
 		mounted=$peer
 		undo=
 		[[ $peer != ddbfs* ]] || undo=$ddbfs
 		# shellcheck disable=SC2086
 		REMOUNT=$remount DDBFS=$undo timeout "${LIMIT:-900}" "$here/bench.sh" "$mnt" $works |
 			sed "s/^/$round $peer /" | tee -a "$out" >&2
+		code=${PIPESTATUS[0]}
+		[ "$code" -eq 0 ] || missing+=("round $round, $peer: $(why "$code")")
 		down "$peer"
 		mounted=
 		sync
@@ -108,3 +120,4 @@ done
 
 awk -v peers="$*" -v goals="$here/goals" -f "$here/report.awk" "$out"
 [ -n "${OUT:-}" ] || rm -f "$out"
+[ ${#missing[@]} -eq 0 ] || { printf 'compare.sh: %s\n' "${missing[@]}" >&2; exit 1; }
