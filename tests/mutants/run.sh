@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 #
-# run.sh - shows that the model test has teeth: plants each of the bugs in this
+# run.sh - shows that tests have teeth: plants each of the bugs in this
 # directory, one at a time, in a copy of the tree, builds, and sees that the
-# model test fails within as many histories as a CI run makes.
+# test fails which must: the model test, within as many histories as a CI run
+# makes, or for bugs of the store the one that the patch names, in the line
+# `Caught by: [VARIABLE=VALUE...] PROGRAM`.
 #
 #   tests/mutants/run.sh [--apply-only | --some N] [NAME...]
 #
 # --apply-only: only that each patch still applies. --some: N of them, others
 # each day (or by $DDBFS_TEST_SEED), built without optimisation. CI asks both.
 # The first line of a patch says in words what the bug is; tests/model/README.md
-# lists them. Prints TAP.
+# and tests/crash/README.md list them. Prints TAP.
 set -uo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,6 +19,8 @@ histories=${DDBFS_MODEL_HISTORIES:-$(sed -n 's/^#define HISTORIES //p' "$top/tes
 apply_only=
 some=0
 setup=()
+settings=()
+program=
 names=()
 number=0
 failures=0
@@ -30,7 +34,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-*)
-		sed -n '3,13s/^# \{0,1\}//p' "$0" >&2
+		sed -n '3,16s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	*) names+=("$1") ;;
@@ -66,8 +70,18 @@ not_ok() {
 	echo "not ok $number - $1"
 }
 
+# Which test is to find the bug.
+choose_test() {
+	local line
+
+	line=$(sed -n 's/^Caught by: //p' "$top/tests/mutants/$name.patch")
+	line=${line:-tests/model/test-model}
+	program=${line##* }
+	read -ra settings <<<"${line%"$program"}"
+}
+
 built() {
-	ninja -C "$tmp/build" tests/model/test-model >"$tmp/log" 2>&1 && return
+	ninja -C "$tmp/build" "$program" >"$tmp/log" 2>&1 && return
 	tail -n 20 "$tmp/log" | sed 's/^/# /'
 	return 1
 }
@@ -79,8 +93,14 @@ patched() {
 	return 1
 }
 
-# 0: the test found the bug, and not by dying of something else.
+# 0: the test found the bug, and not by dying of something else. The first line that says so is the log's.
 caught() {
+	if [ "$program" != tests/model/test-model ]; then
+		env DDBFS_TEST_TMP="$tmp/kept" "${settings[@]}" "$tmp/build/$program" 2>"$tmp/errors" |
+			grep -m 1 '^not ok' | sed 's/^not ok [0-9]*/# found/' >"$tmp/log"
+		[ -s "$tmp/log" ]
+		return
+	fi
 	"$tmp/build/tests/model/test-model" --quick --histories "$histories" >"$tmp/log" 2>&1
 	[ $? = 1 ] && grep -q '^# seed' "$tmp/log"
 }
@@ -94,6 +114,7 @@ if [ -z "$apply_only" ]; then
 fi
 for name in "${names[@]}"; do
 	what=$(head -n 1 "$top/tests/mutants/$name.patch")
+	choose_test
 	if ! patched; then
 		not_ok "$name no longer applies"
 		continue
@@ -104,20 +125,35 @@ for name in "${names[@]}"; do
 		not_ok "$name does not build"
 	elif caught; then
 		ok "$name is caught: $what"
-		grep '^# seed .* failed' "$tmp/log" | head -n 1
+		grep '^# \(seed .* failed\|found\)' "$tmp/log" | head -n 1
 	else
-		not_ok "$name is not caught by $histories histories: $what"
+		not_ok "$name is not caught by ${settings[*]} $program: $what"
 	fi
 	patched -R || exit 1
 done
-if [ -z "$apply_only" ] && [ "$some" = 0 ] && [ ${#names[@]} -gt 1 ]; then
-	# Without any of them all is well: what was caught were the bugs.
-	if built && "$tmp/build/tests/model/test-model" --quick --histories "$((histories / 10))" >"$tmp/log" 2>&1; then
-		ok 'without a planted bug nothing is found'
+# Without any of them all is well: what was caught were the bugs.
+sound() {
+	if [ "$program" = tests/model/test-model ]; then
+		"$tmp/build/$program" --quick --histories "$((histories / 10))"
 	else
-		not_ok 'without a planted bug something is found'
-		sed 's/^/# /' "$tmp/log"
-	fi
+		env DDBFS_TEST_TMP="$tmp/kept" "${settings[@]}" "$tmp/build/$program"
+	fi >"$tmp/log" 2>&1
+}
+
+if [ -z "$apply_only" ] && [ "$some" = 0 ] && [ ${#names[@]} -gt 1 ]; then
+	declare -A asked=()
+	for name in "${names[@]}"; do
+		choose_test
+		test="${settings[*]} $program"
+		[ -z "${asked[$test]:-}" ] || continue
+		asked[$test]=1
+		if built && sound; then
+			ok "without a planted bug nothing is found:$test"
+		else
+			not_ok "without a planted bug something is found:$test"
+			sed 's/^/# /' "$tmp/log"
+		fi
+	done
 fi
 echo "1..$number"
 [ $failures = 0 ]
