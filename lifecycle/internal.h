@@ -420,6 +420,32 @@ int destroy_is_held(struct lifecycle *l, const struct place *at, const struct it
 
 bool place_equal(const struct place *a, const struct place *b);
 
+/* ---- entries.c: one entry; for entry-list.c -------------------------------------------- */
+
+struct damaged;
+
+/* Whether an item shows where `around` is in force; *ret_expires_ns is set in any case. */
+bool entry_visible(struct lifecycle *l, const struct within *around, const struct item *item,
+		   enum key_state state, int64_t *ret_expires_ns);
+/* Fills `e` from a place if it shows. 0, STORE_ABSENT (not there or hidden), negative errno. */
+int entry_load(struct lifecycle *l, const struct within *around, const struct place *at,
+	       const char *shown, struct entry *e);
+/* Makes the entry one that can only be removed. 0, STORE_ABSENT (hidden), negative errno. */
+int entry_damaged(struct lifecycle *l, const struct within *around, const struct damaged *d,
+		  const char *shown, struct entry *e);
+/* A reference shows its file's attributes; what is its own (place, deletion) stays. */
+int entry_merge_link(struct lifecycle *l, struct entry *e);
+/* A name whose LINK cannot be read keeps its own id, type and place. */
+void entry_link_damaged(struct entry *e);
+/* The live sub-directory below which something was deleted. 0, STORE_ABSENT, negative errno. */
+int entry_find_shadow(struct lifecycle *l, uint64_t directory, const char *name, struct entry *e);
+/*
+ * Whether a listing shows something under exactly this name already: a deleted
+ * item, or a live one inside a deleted directory.
+ */
+int entry_name_taken(struct lifecycle *l, const struct within *around, uint64_t directory,
+		     const char *name, bool *ret_taken);
+
 /* ---- entry-name.c: names with a time ------------------------------------------------- */
 
 /* "name@2026-11-30T16:25:39.041Z" with `digits` (0 to 9) of fraction. */
