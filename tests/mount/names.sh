@@ -135,6 +135,10 @@ reserved() {
 	mkdir -p .trash # -p of what exists is no error
 	gives EEXIST mkdir "$mnt/.ddbfs"
 	gives EEXIST symlink x "$mnt/.ddbfs"
+	gives EEXIST mknod "$mnt/.ddbfs" fifo
+	gives EEXIST link f "$mnt/.ddbfs"
+	[ "$("$sys" rmdir "$mnt/.ddbfs")" != ok ] || fail 'removed .ddbfs'
+	[ "$("$sys" rename "$mnt/.ddbfs" x)" != ok ] || fail 'renamed .ddbfs'
 	[ "$("$sys" rename f "$mnt/.ddbfs")" != ok ] || fail 'renamed onto .ddbfs'
 	gives ok mkdir a/.ddbfs
 }
@@ -221,12 +225,14 @@ trees_that_have_a_trash() {
 	echo kept >dest/kept
 	rm dest/kept
 	refused rsync -a --delete "$tmp/src/" dest/
+	says .trash
 	content dest/f f
 	# rsync's --delete was undone when the entry is in the trash again; from there it comes back.
 	ddbfs undo dest
 	ddbfs trash restore dest/kept
 	content dest/kept kept
 	refused cp -a "$tmp/src/." dest/
+	says .trash
 	need git
 	git init -q "$tmp/repo"
 	mkdir "$tmp/repo/.trash"
@@ -234,6 +240,7 @@ trees_that_have_a_trash() {
 	git -C "$tmp/repo" add -A
 	git -C "$tmp/repo" -c user.name=t -c user.email=t@t commit -qm t
 	refused git clone -q "$tmp/repo" clone
+	says .trash
 	rm -rf "$tmp/src" "$tmp/repo"
 }
 
