@@ -314,8 +314,7 @@ START_TEST(test_every_call_fails)
 			break;
 		check(n, what);
 		/* A sync that fails ends all writing; but LMDB tells no ENOSPC of its sync from one of a write. */
-		ck_assert_msg(call != SHIM_SYNC || fault.error == ENOSPC || !report->met ||
-				      report->read_only,
+		ck_assert_msg(call != SHIM_SYNC || fault.error == ENOSPC || !report->met || report->read_only,
 			      "%s at call %lu: it goes on", what, n);
 		ck_assert_msg(told || !report->read_only, "%s at call %lu: nothing was told", what, n);
 		runs++;
