@@ -49,7 +49,7 @@ const struct command command_table[] = {
 		.min = 1,
 		.max = 1,
 		.summary = "unmount; returns when everything is on disk and the store is free",
-		.text = "If something still uses the mount, nothing happens and one process that does is named. --lazy takes the "
+		.text = "If something still uses the mount, nothing happens and one process that does, or a mount inside it, is named. --lazy takes the "
 			"mount out of the tree at once; it ends when its last user does, and the command does not wait.",
 		.run = cmd_umount,
 		TAKES(OPTION_LAZY, OPTION_FORCE_UNMOUNT),

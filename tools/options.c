@@ -68,7 +68,7 @@ const struct option option_table[OPTION_COUNT] = {
 	[OPTION_REPLACE] = { "replace", 0, FLAG, NULL,
 			     "where a name is taken, its bearer goes to the trash" },
 	[OPTION_SINCE] = { "since", 0, OPTION_KIND_DURATION, "AGE",
-			   "only what was deleted within this time" },
+			   "only what was deleted within this time, as 90s, 15m, 12h, 30d, 4w" },
 	[OPTION_SKIP] = { "skip", 0, FLAG, NULL, "where a name is taken, leave that entry in the trash" },
 	[OPTION_SORT] = { "sort", 0, OPTION_KIND_CHOICE, "time|size|path",
 			  "sort by this, the latest or largest first" },
