@@ -119,6 +119,7 @@ void record_free(struct record *r)
 void record_seen_live(struct record *r)
 {
 	r->writable = true;
+	r->in_doubt = false;
 	r->before = 0;
 	r->release = false;
 }

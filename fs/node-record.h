@@ -45,6 +45,7 @@ struct record {
 	bool detached;
 	bool aside; /* another node takes its part: of the same directory and view, or of a spoilt file */
 	bool writable;
+	bool in_doubt; /* not writable, but it may be open */
 	bool release; /* node_forget reports it */
 };
 

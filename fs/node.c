@@ -378,17 +378,11 @@ int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer
 	return 0;
 }
 
-bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node)
+/* True as node_forget; the record is gone when nothing is left. */
+static bool let_go(struct node_table *t, struct record *r, uint64_t count, struct node *ret_node)
 {
 	bool release = false;
 
-	pthread_mutex_lock(&t->lock);
-	struct record *r = find_node(t, node);
-	if (!r || r == &t->root) {
-		pthread_mutex_unlock(&t->lock);
-		return false;
-	}
-	count = util_min(count, r->lookups);
 	r->lookups -= count;
 	t->lookups -= count;
 	if (r->lookups == 0) {
@@ -398,11 +392,48 @@ bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct nod
 		withdraw(t, r);
 		t->nodes--;
 		record_free(r);
-	} else if (!r->directory && r->before > 0 && count >= r->before) {
-		/* The kernel's inode from before the deletion is gone; what is left came from a view. */
-		r->before = 0;
-		r->writable = false;
 	}
+	return release;
+}
+
+/*
+ * The kernel's inode from before the deletion is gone, so what is left came from
+ * a view. One look-up forgotten of one can be that of a view, too, whose answer
+ * the kernel had no use for: then the file may still be open.
+ */
+static void forget_before(struct record *r, uint64_t count)
+{
+	if (r->directory || r->before == 0 || count < r->before)
+		return;
+	r->in_doubt = r->before == 1;
+	r->before = 0;
+	r->writable = false;
+}
+
+bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node)
+{
+	bool release = false;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r && r != &t->root) {
+		count = util_min(count, r->lookups);
+		if (count < r->lookups)
+			forget_before(r, count);
+		release = let_go(t, r, count, ret_node);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return release;
+}
+
+bool node_take_back(struct node_table *t, uint64_t node, struct node *ret_node)
+{
+	bool release = false;
+
+	pthread_mutex_lock(&t->lock);
+	struct record *r = find_node(t, node);
+	if (r && r != &t->root && r->lookups > 0)
+		release = let_go(t, r, 1, ret_node);
 	pthread_mutex_unlock(&t->lock);
 	return release;
 }
@@ -520,7 +551,8 @@ bool node_busy(void *table, uint64_t id, const struct place *only)
 
 	pthread_mutex_lock(&t->lock);
 	for (struct record *r = first_of_item(t, id); r && !busy; r = next_of_item(r))
-		busy = !r->directory && r->writable && (!only || record_is_only_at(r, only));
+		busy = !r->directory && (r->writable || r->in_doubt) &&
+		       (!only || record_is_only_at(r, only));
 	pthread_mutex_unlock(&t->lock);
 	return busy;
 }

@@ -88,6 +88,8 @@ int node_text(struct node_table *t, uint64_t node, uint64_t offset, void *buffer
 
 /* The kernel forgets `count` look-ups. True: the item was removed as temporary or purged, and nobody holds it now: *ret_node tells lifecycle which. */
 bool node_forget(struct node_table *t, uint64_t node, uint64_t count, struct node *ret_node);
+/* The answer of one node_enter did not reach the kernel. Returns as node_forget; unlike that, it says nothing of what the kernel still has. */
+bool node_take_back(struct node_table *t, uint64_t node, struct node *ret_node);
 
 /*
  * The directory was removed or replaced, as far as the kernel saw, where it had it: in the live

@@ -276,13 +276,11 @@ static int list(struct listing *l, uint64_t offset)
 /* Nobody took the answer: the kernel did not count its look-ups. */
 static void forget_entries(struct listing *l)
 {
-	struct node unused;
-
 	for (size_t at = 0; l->plus && at + sizeof(struct fuse_direntplus) <= l->used;) {
 		const struct fuse_direntplus *d = (const void *)(l->buffer + at);
 
 		if (d->entry_out.nodeid)
-			node_forget(l->fs->nodes, d->entry_out.nodeid, 1, &unused);
+			reply_take_back(l->fs, d->entry_out.nodeid);
 		at += FUSE_DIRENTPLUS_SIZE(d);
 	}
 }

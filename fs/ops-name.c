@@ -25,7 +25,7 @@ static void answer_control(fuse_req_t req, const struct view_control *v, uint64_
 	if (node_get(v->nodes, id, &node) == 0 && view_control_stat(v, &node, &e.attr) == 0 &&
 	    fuse_reply_entry(req, &e) == 0)
 		return;
-	node_forget(v->nodes, id, 1, &node);
+	node_take_back(v->nodes, id, &node);
 }
 
 static void lookup_control(fuse_req_t req, const char *name)

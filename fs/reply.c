@@ -138,12 +138,19 @@ static int reply_enter_linked(struct fs *fs, const struct reply_entry *entry,
 	return result;
 }
 
+void reply_take_back(struct fs *fs, uint64_t node)
+{
+	struct node released;
+
+	if (node_take_back(fs->nodes, node, &released))
+		lifecycle_note_released(fs->lifecycle, released.id, &released.at);
+}
+
 int reply_entry(fuse_req_t req, const struct reply_entry *entry, struct fuse_file_info *file)
 {
 	struct fs *fs = session_fs(req);
 	bool linked = entry->inode->item.flags & ITEM_REFERENCE && !entry->trash && !entry->brief;
 	struct fuse_entry_param e;
-	struct node unused;
 	int result;
 	int sent = 0;
 
@@ -159,7 +166,7 @@ int reply_entry(fuse_req_t req, const struct reply_entry *entry, struct fuse_fil
 	if (result)
 		reply_result(req, result);
 	else if (sent != 0) /* nobody waits for it any more: the kernel did not count it */
-		node_forget(fs->nodes, e.ino, 1, &unused);
+		reply_take_back(fs, e.ino);
 	return 0;
 }
 

@@ -43,6 +43,9 @@ int reply_enter(struct fs *fs, const struct reply_entry *entry, struct fuse_entr
  */
 int reply_entry(fuse_req_t req, const struct reply_entry *entry, struct fuse_file_info *file);
 
+/* Gives up the look-up of an answer that did not reach the kernel, which did not count it. */
+void reply_take_back(struct fs *fs, uint64_t node);
+
 /* There is no such name: to be kept if the stamp still stands and it is not of the trash. */
 void reply_no_entry(fuse_req_t req, uint64_t directory, uint64_t stamp, bool trash);
 

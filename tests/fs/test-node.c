@@ -342,6 +342,39 @@ START_TEST(look_ups_of_a_view_do_not_keep_a_closed_file_writable)
 }
 END_TEST
 
+START_TEST(answer_that_nobody_took_says_nothing_of_the_open_file)
+{
+	struct place at = live(1, "f");
+	struct place trash = dead(1, "f", 7);
+	uint64_t node = enter(20, false, 0, &at);
+	struct node unused;
+
+	move(20, false, at, trash);
+	enter(20, false, 1, &trash);
+	ck_assert(!node_take_back(table, node, &unused));
+	ck_assert(get(node).writable);
+	ck_assert(node_busy(table, 20, NULL));
+	ck_assert(!forget(node, 1));
+	ck_assert_uint_eq(nodes(), 1);
+}
+END_TEST
+
+START_TEST(file_that_may_be_open_is_busy_until_forgotten)
+{
+	struct place at = live(1, "f");
+	struct place trash = dead(1, "f", 7);
+	uint64_t node = enter(20, false, 0, &at);
+
+	move(20, false, at, trash);
+	enter(20, false, 1, &trash);
+	forget(node, 1); /* of the open file, or of an answer the kernel had no use for */
+	ck_assert(!get(node).writable);
+	ck_assert(node_busy(table, 20, NULL));
+	forget(node, 1);
+	ck_assert(!node_busy(table, 20, NULL));
+}
+END_TEST
+
 START_TEST(temporary_item_is_reported_when_let_go)
 {
 	struct place at = live(1, "tmp");
@@ -510,6 +543,8 @@ int main(void)
 	tcase_add_test(tests, counts_return_to_nothing);
 	tcase_add_test(tests, answer_read_before_a_change_is_refused);
 	tcase_add_test(tests, file_open_since_before_its_deletion_stays_writable);
+	tcase_add_test(tests, answer_that_nobody_took_says_nothing_of_the_open_file);
+	tcase_add_test(tests, file_that_may_be_open_is_busy_until_forgotten);
 	tcase_add_test(tests, file_first_seen_in_a_view_is_not_writable_until_live);
 	tcase_add_test(tests, look_ups_of_a_view_do_not_keep_a_closed_file_writable);
 	tcase_add_test(tests, temporary_item_is_reported_when_let_go);
